@@ -1,0 +1,1 @@
+"""What is submitted: one short script a job."""

@@ -1,0 +1,74 @@
+"""What every job's command line does: config, overrides, errors, tables at the end."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from polyray.cli import run_guarded
+from polyray.config import Settings, load_config
+
+__all__ = ["Outcome", "job_main", "show"]
+
+Config = TypeVar("Config", bound=Settings)
+
+
+class Outcome(Protocol):
+    """What a job gives back: tables to print, and the folder where everything lies."""
+
+    @property
+    def tables(self) -> Sequence[Any]:
+        """:class:`~polyray.evaluation.tables.Table` objects."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """The experiment's folder."""
+        ...
+
+
+def job_main(
+    model: type[Config],
+    work: Callable[[Config], Outcome],
+    arguments: Sequence[str] | None = None,
+) -> None:
+    """``python -m jobs.NAME CONFIG.yaml --set a.b=value``: run, print the tables, exit.
+
+    Exit status 0 after success, 2 after a user's error, 143 after SIGTERM.
+    """
+    parser = argparse.ArgumentParser(description=work.__doc__)
+    parser.add_argument("config", help="a YAML file")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="a.b=value",
+        action="append",
+        default=[],
+        help="change one setting; may be given several times",
+    )
+    given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminated)
+
+    def job() -> None:
+        show(work(load_config(given.config, given.overrides, model)))
+
+    sys.exit(run_guarded(job))
+
+
+def _terminated(number: int, _frame: Any) -> None:
+    """End as after an exception, so that runs are closed and child processes ended."""
+    raise SystemExit(128 + number)
+
+
+def show(outcome: Outcome) -> None:
+    """Print an outcome's tables and where the rest lies."""
+    from rich.console import Console
+
+    console = Console()
+    for table in outcome.tables:
+        console.print(table.rich())
+    console.print(f"results: {outcome.folder}", highlight=False, soft_wrap=True)

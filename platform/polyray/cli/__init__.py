@@ -1,0 +1,59 @@
+"""The command ``polyray``: small tools that need no cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["main", "run_guarded"]
+
+_COMMANDS = {
+    "check": "Check files; exit 2 with every bad line.",
+    "evaluate": "Score a run against judgments.",
+    "split": "Cut documents into passages.",
+    "switch": "Switch words of queries into another language by a lexicon.",
+}
+
+
+def run_guarded(work: Callable[[], Any]) -> int:
+    """Run ``work``; a user's error prints its message on stderr and gives exit status 2."""
+    from polyray.errors import PolyrayError
+
+    try:
+        work()
+    except PolyrayError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+def main() -> None:
+    """Entry point of the command."""
+    sys.exit(run_guarded(_app))
+
+
+def _app() -> None:
+    import typer
+
+    import polyray
+
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        help="Tools for experiments on bilingual retrieval. Jobs: python -m jobs.NAME CONFIG.",
+        pretty_exceptions_enable=False,
+    )
+    for name, text in _COMMANDS.items():
+        module = __import__(f"polyray.cli.{name}", fromlist=[name])
+        app.command(name, help=text)(getattr(module, name))
+
+    @app.callback(invoke_without_command=True)
+    def version(show: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+        if show:
+            typer.echo(polyray.__version__)
+            raise typer.Exit
+
+    app()

@@ -1,0 +1,97 @@
+"""Ray: starting it, joining it, and asking how large it is. Nothing else here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["actors_and_cpus", "quiet_environment", "started"]
+
+_LOCAL_STORE = 512 * 1024 * 1024
+"""Object store of a local Ray, in bytes: shards travel as file names, not as objects."""
+
+
+def quiet_environment() -> None:
+    """Defaults that have to stand before Ray is imported; what the user has set wins.
+
+    Token authentication is on, usage statistics are off.
+    """
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+
+
+@contextmanager
+def started(
+    *, address: str | None = None, num_cpus: int | None = None, log_to_driver: bool = False
+) -> Iterator[Any]:
+    """Ray for the length of a block.
+
+    A Ray that runs in this process is used as it is. Otherwise ``address`` (or ``RAY_ADDRESS``,
+    which ``ray job submit`` sets) is joined, and without one a local Ray is started and stopped
+    again. Workers find polyray and the tasks on the driver's import path.
+    """
+    quiet_environment()
+    import ray
+
+    if ray.is_initialized():
+        yield ray
+        return
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
+    options: dict[str, Any] = {"log_to_driver": log_to_driver, "logging_level": "ERROR"}
+    if where == "local":
+        options |= {
+            "num_cpus": num_cpus,
+            "include_dashboard": False,
+            "object_store_memory": _LOCAL_STORE,
+        }
+    if where == "local" or not _in_job():
+        options["runtime_env"] = {"env_vars": {"PYTHONPATH": _import_path()}}
+    context = ray.init(address=where, **options)
+    _quieten_data()
+    try:
+        yield context
+    finally:
+        ray.shutdown()
+
+
+def _in_job() -> bool:
+    """Whether ``ray job submit`` started this process: then its environment reaches workers."""
+    return "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ
+
+
+def _import_path() -> str:
+    platform = Path(__file__).resolve().parents[1]
+    paths = [str(platform), str(platform.parent), os.environ.get("PYTHONPATH", "")]
+    return os.pathsep.join(path for path in paths if path)
+
+
+def _quieten_data() -> None:
+    import logging
+
+    import ray
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+
+
+def actors_and_cpus(actors: int | None, cpus: int | None, *, gpu: bool) -> tuple[int, float, float]:
+    """How many encoding actors, and the CPUs and GPUs of each.
+
+    On a GPU cluster one actor a GPU; otherwise as many actors of ``cpus`` threads (default: all
+    cores of a node, at most 8) as the cluster has room for.
+    """
+    import ray
+
+    total = ray.cluster_resources()
+    nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+    if gpu and total.get("GPU", 0) >= 1:
+        return actors or int(total["GPU"]), float(cpus or 1), 1.0
+    width = float(cpus or max(1, min(8, int(max(nodes, default=1)))))
+    return actors or max(1, int(total.get("CPU", 1) // width)), width, 0.0

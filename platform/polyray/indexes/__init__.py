@@ -1,0 +1,1 @@
+"""Indexes on disk; each folder carries a manifest."""

@@ -1,0 +1,58 @@
+"""The Ray Data stage that all encoding shares: rows go through a pool of stateful workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from polyray.errors import PolyrayError
+
+__all__ = ["map_on_actors"]
+
+
+def map_on_actors(
+    rows: Sequence[dict[str, Any]],
+    actor: type,
+    settings: Any,
+    *,
+    gpu: bool,
+    actors: int | None = None,
+    cpus: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Yield what ``actor(settings, threads)`` answers to each row, in any order.
+
+    Every row is a block of its own, so that scheduling cannot change what a worker sees. Needs a
+    running Ray unless there are no rows. A :class:`~polyray.errors.PolyrayError` that a worker
+    raises comes out as itself.
+    """
+    if not rows:
+        return
+    import ray
+    from ray.exceptions import RayError
+
+    from polyray.cluster import actors_and_cpus
+
+    count, width, gpus = actors_and_cpus(actors, cpus, gpu=gpu)
+    data = ray.data.from_items(list(rows), override_num_blocks=len(rows))
+    mapped = data.map(
+        actor,
+        fn_constructor_args=(settings, max(1, int(width))),
+        compute=ray.data.ActorPoolStrategy(size=min(count, len(rows))),
+        num_cpus=width,
+        num_gpus=gpus,
+    )
+    try:
+        yield from mapped.iter_rows()
+    except RayError as error:
+        raise _cause(error) from None
+
+
+def _cause(error: Exception) -> Exception:
+    """The user's own error inside Ray's wrapping, or Ray's where there is none."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, PolyrayError):
+            return seen
+        cause = getattr(seen, "cause", None)
+        seen = cause if isinstance(cause, BaseException) else seen.__cause__
+    return error

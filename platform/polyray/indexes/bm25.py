@@ -1,0 +1,197 @@
+"""BM25 (Robertson et al. 2009) on Anserini, with the document language's Lucene analyzer.
+
+Texts and queries are analysed through :func:`~polyray.text.keys.matching_key`, so that spellings
+that look the same match. Where Lucene has no analyzer for a language (Swahili, Somali), words are
+found by Unicode's rules and lower-cased; nothing is stemmed or stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from polyray.errors import ConfigError, PolyrayError
+from polyray.indexes.jvm import java_class, java_list
+from polyray.indexes.manifest import read_manifest, write_manifest
+from polyray.languages import language
+from polyray.records import Document, Hit, Query
+from polyray.runs import Run
+
+__all__ = ["Bm25Index", "analyzer_of"]
+
+LOWERCASE = "lowercase"
+KIND = "bm25"
+_BATCH = 1000
+_SPARE = 16
+"""Documents fetched beyond k: a tie that runs on past them is fetched further."""
+
+
+def analyzer_of(code: str) -> str:
+    """The name of the analyzer that texts of a language get.
+
+    >>> analyzer_of("de"), analyzer_of("sw")
+    ('de', 'lowercase')
+    """
+    return language(code).analyzer
+
+
+class Bm25Index:
+    """A Lucene index of whole documents, or of passages whose best one counts (MaxP)."""
+
+    def __init__(self, folder: Path, *, k1: float = 0.9, b: float = 0.4, threads: int = 0) -> None:
+        """Open a whole index. ``k1`` and ``b`` are Anserini's defaults; 0 threads is all cores."""
+        import pyarrow.parquet as pq
+
+        if not (k1 >= 0 and 0 <= b <= 1):
+            raise ConfigError(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
+        self.manifest = read_manifest(folder, KIND)
+        self._analyzer = self.manifest["settings"]["analyzer"]
+        self._ids: list[str] = pq.read_table(folder / "ids.parquet")["doc_id"].to_pylist()
+        self._passages = bool(self.manifest["passages"])
+        self._threads = threads or os.cpu_count() or 1
+        self.k1, self.b = k1, b
+        self._searcher: Any = None
+        if self._ids:
+            self._searcher = java_class("io.anserini.search.SimpleSearcher")(str(folder / "lucene"))
+            self._searcher.set_bm25(k1, b)
+            self._set_analyzer()
+
+    def _set_analyzer(self) -> None:
+        if self._analyzer == LOWERCASE:
+            whitespace = java_class("org.apache.lucene.analysis.core.WhitespaceAnalyzer")
+            self._searcher.set_analyzer(whitespace())
+        elif self._analyzer != "en":
+            self._searcher.set_language(self._analyzer)
+
+    @classmethod
+    def build(
+        cls,
+        folder: Path,
+        rows: Iterable[Document],
+        *,
+        code: str,
+        passages: bool = False,
+        threads: int = 0,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        """Index ``rows`` in the language ``code``; a folder that is whole is left as it is.
+
+        With ``passages`` several rows may carry one document id. ``settings`` goes into the
+        manifest. What an interrupted build left is removed.
+        """
+        analyzer = analyzer_of(code)
+        settings = {"language": code, "analyzer": analyzer, **(settings or {})}
+        if (folder / "manifest.json").is_file():
+            read_manifest(folder, KIND)
+            return
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        try:
+            count = _index(temporary, iter(rows), analyzer, threads or os.cpu_count() or 1)
+            write_manifest(temporary, KIND, settings, rows=count, passages=passages)
+            shutil.rmtree(folder, ignore_errors=True)
+            temporary.rename(folder)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def describe(self) -> dict[str, Any]:
+        """What a figure made with this index depends on."""
+        return {
+            "bm25.k1": self.k1,
+            "bm25.b": self.b,
+            "bm25.analyzer": self._analyzer,
+            "bm25.unit": "passage" if self._passages else "document",
+        }
+
+    def search(self, queries: Sequence[Query], k: int) -> Run:
+        """The best ``k`` documents of each query; one call into Java for all of them.
+
+        A query without words that the index analyses has an empty list.
+        """
+        found: dict[str, list[Hit]] = {query.query_id: [] for query in queries}
+        asked = {q.query_id: _analysed(q.text, self._analyzer) for q in queries}
+        pending = {key: text for key, text in asked.items() if text.strip()}
+        depth = k + _SPARE
+        while pending and self._searcher is not None:
+            answers = self._batch(pending, depth)
+            again = {}
+            for key, hits in answers.items():
+                best = self._documents(hits)
+                if len(hits) < depth or self._enough(best, hits, k):
+                    found[key] = best[:k]
+                else:
+                    again[key] = pending[key]
+            pending, depth = again, depth * 4
+        return Run(found, tag="bm25")
+
+    @staticmethod
+    def _enough(best: list[Hit], hits: list[dict[str, Any]], k: int) -> bool:
+        """Whether k documents are there and no unseen one can tie with the last of them."""
+        return len(best) >= k and best[k - 1].score > hits[-1]["score"]
+
+    def _documents(self, hits: list[dict[str, Any]]) -> list[Hit]:
+        best: dict[str, float] = {}
+        for hit in hits:
+            doc_id = self._ids[int(hit["docid"])]
+            best[doc_id] = max(hit["score"], best.get(doc_id, float("-inf")))
+        ranked = sorted(best.items(), key=lambda pair: pair[0], reverse=True)
+        ranked.sort(key=lambda pair: -pair[1])
+        return [Hit(doc_id, score) for doc_id, score in ranked]
+
+    def _batch(self, texts: dict[str, str], depth: int) -> dict[str, list[dict[str, Any]]]:
+        """Anserini's own batch search; the answer comes over as one JSON text."""
+        keys = list(texts)
+        numbers = java_list([str(number) for number in range(len(keys))])
+        answer = self._searcher.batch_search(
+            java_list(list(texts.values())), numbers, depth, self._threads
+        )
+        found = json.loads(_mapper().writeValueAsString(answer))
+        return {keys[int(number)]: hits for number, hits in found.items()}
+
+
+def _mapper() -> Any:
+    """A JSON writer that leaves Lucene's stored documents out."""
+    mapper = java_class("com.fasterxml.jackson.databind.ObjectMapper")()
+    stored = java_class("java.lang.Class").forName("org.apache.lucene.document.Document")
+    mapper.configOverride(stored).setIsIgnoredType(java_class("java.lang.Boolean")(True))
+    return mapper
+
+
+def _analysed(text: str, analyzer: str) -> str:
+    from polyray.text.keys import matching_key, words
+
+    key = matching_key(text)
+    return " ".join(words(key)) if analyzer == LOWERCASE else key
+
+
+def _index(folder: Path, rows: Iterable[Document], analyzer: str, threads: int) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = iter(rows)
+    arguments = ["-index", str(folder / "lucene"), "-input", "", "-collection", "JsonCollection"]
+    arguments += ["-threads", str(threads)]
+    arguments += ["-pretokenized"] if analyzer == LOWERCASE else ["-language", analyzer]
+    indexer = java_class("io.anserini.index.SimpleIndexer")(arguments)
+    ids: list[str] = []
+    try:
+        while batch := list(islice(rows, _BATCH)):
+            first = len(ids)
+            ids += [row.doc_id for row in batch]
+            texts = [
+                json.dumps({"id": str(first + at), "contents": _analysed(row.contents, analyzer)})
+                for at, row in enumerate(batch)
+            ]
+            added = indexer.addRawDocuments(texts)
+            if added != len(batch):
+                raise PolyrayError(f"Anserini took {added} of {len(batch)} documents")
+    finally:
+        indexer.close()
+    pq.write_table(pa.table({"doc_id": pa.array(ids, pa.string())}), folder / "ids.parquet")
+    return len(ids)

@@ -1,0 +1,1 @@
+"""Encoders, and where their weights come from."""

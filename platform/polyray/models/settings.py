@@ -1,0 +1,71 @@
+"""What a user may say about an encoder, and what is filled in for the known families."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["EncoderSettings", "Family", "family_of"]
+
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+class EncoderSettings(BaseModel):
+    """An encoder by name; whatever is left ``None`` or ``auto`` is chosen, logged and kept.
+
+    ``model`` is ``packaged:NAME``, ``hashing:DIM``, a local folder or a hub id. ``max_length``
+    counts special tokens and the prompt.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
+    pooling: Literal["mean", "cls"] | None = None
+    normalize: bool | None = None
+    max_length: int | None = Field(default=None, gt=0)
+    device: str = "auto"
+    precision: Precision = "auto"
+    batch_size: int | None = Field(default=None, gt=0)
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Settings that a family of models needs and that its files often do not carry."""
+
+    query_prompt: str = ""
+    passage_prompt: str = ""
+    pooling: Literal["mean", "cls"] | None = None
+    normalize: bool = True
+    source: str = "the model's own files"
+
+
+_FAMILIES: tuple[tuple[str, Family], ...] = (
+    ("e5", Family("query: ", "passage: ", source="E5 model cards (Wang et al. 2024)")),
+    (
+        "contriever",
+        Family(pooling="mean", normalize=False, source="Contriever (Izacard et al. 2022)"),
+    ),
+)
+
+
+def family_of(model: str) -> Family | None:
+    """The family that a model's name shows, or None: then its own files decide.
+
+    >>> family_of("intfloat/multilingual-e5-base").query_prompt
+    'query: '
+
+    The instruction-tuned E5 models carry their own prompts and are no member.
+    """
+    words = model.lower().replace("/", "-").replace(":", "-").replace("_", "-").split("-")
+    if "instruct" in words:
+        return None
+    for name, family in _FAMILIES:
+        if any(word == name or (name != "e5" and name in word) for word in words):
+            return family
+    return None

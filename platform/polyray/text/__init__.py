@@ -1,0 +1,1 @@
+"""Text: matching keys, words, passage windows, tokenizers for them, and code switching."""

@@ -1,0 +1,1 @@
+"""The live endpoint: search over a config's systems by HTTP."""

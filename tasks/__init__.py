@@ -1,0 +1,1 @@
+"""What is studied: one package a study."""

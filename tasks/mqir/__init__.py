@@ -1,0 +1,1 @@
+"""Mixed-query retrieval: MonoIR, CLIR and MQIR over one collection (the MiLQ study)."""

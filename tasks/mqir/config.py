@@ -1,0 +1,126 @@
+"""The config of the mixed-query study."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from polyray.config import Settings
+from polyray.languages import LANGUAGES
+from polyray.records import Field as TopicField
+from polyray.retrieve.settings import FusionSystem, System, Workers
+
+__all__ = ["DocumentsSource", "FileMix", "LexiconMix", "MqirConfig", "QrelsSource", "TopicsSource"]
+
+PLACE = "{language}"
+
+
+class DocumentsSource(Settings):
+    """Documents in one or several languages; ``{language}`` in the path stands for the code."""
+
+    path: str
+    format: str | None = None
+
+
+class QrelsSource(Settings):
+    """Judgments; ``{language}`` stands for the documents' language where each has its own."""
+
+    path: str
+
+
+class TopicsSource(Settings):
+    """Topics of one variant; ``source`` chooses among several translations in one file."""
+
+    path: str
+    format: str | None = None
+    source: str | None = None
+
+
+class FileMix(Settings):
+    """Mixed queries that people wrote."""
+
+    kind: Literal["file"]
+    path: str
+    format: str | None = None
+    source: str | None = None
+
+
+class LexiconMix(Settings):
+    """English queries, each word that the lexicon has switched with probability ``rate``."""
+
+    kind: Literal["lexicon"]
+    lexicon: str
+    rate: float = Field(default=0.5, ge=0, le=1)
+    seed: int = 42
+
+
+Mix = Annotated[FileMix | LexiconMix, Field(discriminator="kind")]
+
+
+class Queries(Settings):
+    """Where the three variants of each topic come from, and which field is the query."""
+
+    english: TopicsSource
+    native: TopicsSource
+    mixed: Mix | None = None
+    field: TopicField = "title+description"
+
+
+class MqirConfig(Settings):
+    """Which documents, queries and systems; see the README for an example.
+
+    ``targets``: ``english`` searches English documents with native, mixed and English queries;
+    ``native`` searches the documents of each language with queries in it, mixed and in English.
+    """
+
+    kind: Literal["mqir"]
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    languages: tuple[str, ...] = Field(min_length=1)
+    targets: tuple[Literal["english", "native"], ...] = Field(default=("english",), min_length=1)
+    native_documents: tuple[str, ...] | None = None
+    """Languages whose documents there are; all of ``languages`` where not given."""
+    documents: DocumentsSource
+    qrels: QrelsSource
+    queries: Queries
+    systems: tuple[System, ...] = Field(min_length=1)
+    measures: tuple[str, ...] = Field(default=("AP@100", "nDCG@20", "P@1", "R@100"), min_length=1)
+    hits: int = Field(default=100, gt=0)
+    workers: Workers = Workers()
+    output: str = "runs"
+    tracking: str | None = None
+
+    @field_validator("languages", "native_documents")
+    @classmethod
+    def _known(cls, codes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for code in codes or ():
+            if code not in LANGUAGES or code == "en":
+                allowed = ", ".join(sorted(set(LANGUAGES) - {"en"}))
+                raise ValueError(f"{code!r} is not one of: {allowed}")
+        if codes is not None and len(set(codes)) != len(codes):
+            raise ValueError("a language stands twice")
+        return codes
+
+    @field_validator("measures")
+    @classmethod
+    def _measures(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        from polyray.errors import ConfigError
+        from polyray.evaluation.measures import parse_measures
+
+        try:
+            return tuple(str(measure) for measure in parse_measures(names))
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+
+    @model_validator(mode="after")
+    def _systems(self) -> MqirConfig:
+        seen: list[str] = []
+        for system in self.systems:
+            if system.name in seen:
+                raise ValueError(f"two systems are named {system.name!r}")
+            if isinstance(system, FusionSystem):
+                for part in system.of:
+                    if part not in seen:
+                        raise ValueError(f"system {system.name!r}: {part!r} is not named before it")
+            seen.append(system.name)
+        return self
