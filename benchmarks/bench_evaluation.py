@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from benchmarks._measure import Row, interleaved, row, seconds
 
 TOPICS = 1000
 DEPTH = 1000
@@ -58,47 +57,29 @@ def other(run: Path, qrels: Path) -> dict[str, float]:
     }
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def measure() -> list[dict[str, Any]]:
-    """Seconds of both, medians of interleaved rounds; ``ratio`` is their time over ours."""
+def measure(quick: bool = False) -> list[Row]:
+    """Seconds of both; raises where the two evaluations differ."""
+    topics = 20 if quick else TOPICS
     with tempfile.TemporaryDirectory() as folder:
-        run, qrels = write_input(Path(folder))
+        run, qrels = write_input(Path(folder), topics=topics)
         first, second = ours(run, qrels), other(run, qrels)
         difference = max(abs(first[name] - second[name]) for name in second)
         if difference > 1e-6:
             raise AssertionError(f"the two evaluations differ by {difference}")
-        times = [
-            (_seconds(lambda: ours(run, qrels)), _seconds(lambda: other(run, qrels)))
-            for _ in range(ROUNDS)
-        ]
-    mine, theirs = (statistics.median(column) for column in zip(*times, strict=True))
-    ratio = theirs / mine
+        pairs = interleaved(
+            lambda: seconds(lambda: ours(run, qrels)),
+            lambda: seconds(lambda: other(run, qrels)),
+            2 if quick else ROUNDS,
+            warm_up=False,
+        )
     return [
-        {
-            "stage": "evaluation",
-            "ours": round(mine, 3),
-            "other": round(theirs, 3),
-            "ratio": round(ratio, 3),
-            "target": TARGET,
-            "met": ratio >= TARGET,
-            "settings": {
-                "unit": "seconds",
-                "other": "pytrec_eval",
-                "lines": TOPICS * DEPTH,
-                "judgments": TOPICS * JUDGED,
-                "rounds": ROUNDS,
-                "largest_difference": difference,
-                "ours_all": [round(pair[0], 3) for pair in times],
-                "other_all": [round(pair[1], 3) for pair in times],
-            },
-        }
+        row(
+            "evaluation",
+            pairs,
+            TARGET,
+            other="pytrec_eval, its own reading included",
+            lines=topics * DEPTH,
+            judgments=topics * JUDGED,
+            largest_difference=difference,
+        )
     ]
-
-
-if __name__ == "__main__":
-    print(measure())

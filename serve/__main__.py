@@ -46,10 +46,11 @@ def _serve(given: argparse.Namespace) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     config = load_config(given.config, given.overrides, MqirConfig)
+    _until_signal(_interrupt)
     try:
+        app = build_app(config, given.documents, replicas=given.replicas)
         with started(address=config.workers.address):
             _until_signal(_interrupt)
-            app = build_app(config, given.documents, replicas=given.replicas)
             console.print("loading the indexes; the first start builds them and takes a minute")
             with running(app, host=given.host, port=given.port) as url:
                 console.print(f"ready: {url} (POST /search, GET /systems, GET /healthz)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from serve.messages import SearchRequest, SearchResponse
@@ -55,11 +56,11 @@ def create_api(service: SearchService) -> FastAPI:
     return api
 
 
-def _error(status: int, message: str) -> Response:
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     from starlette.responses import Response
 
     body = json.dumps({"error": message})
-    return Response(body, status_code=status, media_type="application/json")
+    return Response(body, status, headers, "application/json")
 
 
 def _invalid(_request: Request, error: Any) -> Response:
@@ -69,6 +70,8 @@ def _invalid(_request: Request, error: Any) -> Response:
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "json_invalid":
             place, message = "", "the body is not JSON"
+        if problem["type"] == "model_attributes_type":
+            message = "send a JSON object with Content-Type: application/json"
         lines.append(f"{place}: {message}" if place else message)
     return _error(422, "; ".join(lines))
 
@@ -78,7 +81,7 @@ def _unknown(_request: Request, error: Exception) -> Response:
 
 
 def _refused(_request: Request, error: Any) -> Response:
-    return _error(error.status_code, str(error.detail))
+    return _error(error.status_code, str(error.detail), error.headers)
 
 
 def _failed(_request: Request, error: Exception) -> Response:
@@ -97,16 +100,15 @@ class _BodyLimit:
             await self._app(scope, receive, send)
             return
         messages: list[Message] = []
-        size = 0
-        while True:
-            message = await receive()
-            messages.append(message)
-            size += len(message.get("body", b""))
-            if size > MAX_BODY or _announced(scope) > MAX_BODY:
-                await _error(413, f"the body is longer than {MAX_BODY} bytes")(scope, receive, send)
-                return
-            if message["type"] != "http.request" or not message.get("more_body", False):
-                break
+        size = _announced(scope)
+        more = size <= MAX_BODY
+        while more:
+            messages.append(await receive())
+            size = max(size, sum(len(message.get("body", b"")) for message in messages))
+            more = messages[-1].get("more_body", False) and size <= MAX_BODY
+        if size > MAX_BODY:
+            await _error(413, f"the body is longer than {MAX_BODY} bytes")(scope, receive, send)
+            return
         waiting = iter(messages)
 
         async def replay() -> Message:

@@ -46,14 +46,16 @@ def build_app(
     Inputs are checked here, so that a user's error shows before anything starts. A replica
     reserves no CPU: it has to leave room for the encoding of documents where an index is built.
     """
-    from ray import serve
-
+    from polyray.cluster import quiet_environment
     from serve.service import prepare
 
     if not isinstance(config, MqirConfig):
         config = load_config(config, overrides, MqirConfig)
     config = config.model_copy(update={"output": str(Path(config.output).absolute())})
     prepare(config, documents)
+    quiet_environment()
+    from ray import serve
+
     deployment = serve.deployment(
         name="Search",
         num_replicas=replicas,

@@ -98,7 +98,7 @@ class SearchService:
     def _search(self, name: str, request: SearchRequest) -> SearchResponse:
         start = time.perf_counter()
         run = self._retrievers[name].retrieve([Query(_QUERY_ID, request.query)], request.k)
-        hits = run[_QUERY_ID] if _QUERY_ID in run else []
+        hits = run.get(_QUERY_ID, [])
         took = (time.perf_counter() - start) * 1000
         return SearchResponse(
             system=name,

@@ -17,12 +17,14 @@ _LOCAL_STORE = 512 * 1024 * 1024
 def quiet_environment() -> None:
     """Defaults that have to stand before Ray is imported; what the user has set wins.
 
-    Token authentication is on, usage statistics are off.
+    Token authentication is on, usage statistics are off; Ray's own core logs only what is fatal
+    (errors of workers come back as exceptions all the same).
     """
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 
 
 @contextmanager

@@ -32,12 +32,12 @@ class _UniqueKeys(yaml.SafeLoader):
 def _mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        key = loader.construct_object(key_node, deep=True)
         if key in seen:
             line = key_node.start_mark.line + 1
             raise ConfigError(f"{key_node.start_mark.name}:{line}: the key {key!r} stands twice")
         seen.add(key)
-    return dict(loader.construct_pairs(node, deep=True))  # type: ignore[no-untyped-call]
+    return dict(loader.construct_pairs(node, deep=True))
 
 
 _UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

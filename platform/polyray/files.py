@@ -138,7 +138,7 @@ def open_text(path: str | Path) -> Iterator[tuple[int, str]]:
     character and for a line longer than 64 million characters.
     """
     with open_binary(path) as handle:
-        buffered = io.BufferedReader(cast("io.RawIOBase", handle))  # type: ignore[type-var]
+        buffered = io.BufferedReader(cast("io.RawIOBase", handle))
         head = buffered.peek(4)[:4]
         bom, encoding = next(((b, e) for b, e in _BOMS if head.startswith(b)), (b"", "utf-8"))
         buffered.read(len(bom))
@@ -148,7 +148,7 @@ def open_text(path: str | Path) -> Iterator[tuple[int, str]]:
             yield from _other_lines(str(path), buffered, encoding)
 
 
-def _utf8_lines(name: str, handle: io.BufferedReader) -> Iterator[tuple[int, str]]:
+def _utf8_lines(name: str, handle: Any) -> Iterator[tuple[int, str]]:
     number = 0
     while raw := handle.readline(MAX_LINE + 1):
         number += 1
@@ -162,7 +162,7 @@ def _utf8_lines(name: str, handle: io.BufferedReader) -> Iterator[tuple[int, str
         yield number, _finish(name, number, line)
 
 
-def _other_lines(name: str, handle: io.BufferedReader, encoding: str) -> Iterator[tuple[int, str]]:
+def _other_lines(name: str, handle: Any, encoding: str) -> Iterator[tuple[int, str]]:
     text = io.TextIOWrapper(handle, encoding=encoding, newline="\n")
     number = 0
     while True:

@@ -13,18 +13,20 @@ from polyray.retrieve.settings import FusionSystem, System, Workers
 
 __all__ = ["DocumentsSource", "FileMix", "LexiconMix", "MqirConfig", "QrelsSource", "TopicsSource"]
 
-PLACE = "{language}"
-
 
 class DocumentsSource(Settings):
-    """Documents in one or several languages; ``{language}`` in the path stands for the code."""
+    """Documents in one or several languages.
+
+    In every path ``{language}`` stands for the ISO 639-1 code, ``{LANGUAGE}`` for the same in
+    capitals, ``{iso3}`` for the ISO 639-3 code.
+    """
 
     path: str
     format: str | None = None
 
 
 class QrelsSource(Settings):
-    """Judgments; ``{language}`` stands for the documents' language where each has its own."""
+    """Judgments; a language in the path is that of the documents."""
 
     path: str
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,9 +12,10 @@ from polyray.collections.lexicon import read_lexicon
 from polyray.collections.topics import read_topics
 from polyray.errors import InputError, Problem
 from polyray.files import resolve
+from polyray.languages import language
 from polyray.records import Query, Topic
 from polyray.text.switching import switch_topics
-from tasks.mqir.config import PLACE, FileMix, LexiconMix, MqirConfig, TopicsSource
+from tasks.mqir.config import FileMix, LexiconMix, MqirConfig, TopicsSource
 
 __all__ = ["Condition", "QuerySets", "conditions", "place", "read_queries"]
 
@@ -72,8 +75,16 @@ def native_documents(config: MqirConfig) -> list[str]:
 
 
 def place(path: str, code: str) -> str:
-    """A path with the language code filled in and prefixes resolved; ``irds:`` ids stay."""
-    filled = path.replace(PLACE, code)
+    """A path with the language filled in and prefixes resolved; ``irds:`` ids stay.
+
+    ``{language}`` is the ISO 639-1 code, ``{LANGUAGE}`` the same in capitals, ``{iso3}`` the ISO
+    639-3 code.
+
+    >>> place("irds:neuclir/1/{language}", "fa"), place("/data/{iso3}.jsonl", "zh")
+    ('irds:neuclir/1/fa', '/data/zho.jsonl')
+    """
+    filled = path.replace("{language}", code).replace("{LANGUAGE}", code.upper())
+    filled = filled.replace("{iso3}", language(code).iso3)
     return filled if filled.startswith("irds:") else str(resolve(filled))
 
 
@@ -137,8 +148,18 @@ def _missing(sets: dict[tuple[str, str], list[Topic]]) -> Iterator[tuple[str, li
 
 
 def _topics(source: TopicsSource, code: str) -> list[Topic]:
+    """The topics of one language; a glob stands for several files, in sorted order."""
     path = place(source.path, code)
-    topics = read_topics(path, format=source.format, language=code, source=source.source)
-    if not topics:
-        raise InputError(Problem(path, None, f"no topics in language {code!r}", "check the file"))
+    files = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+    if not files:
+        raise InputError(Problem(path, None, "no files there", "check the path"))
+    topics = [
+        topic
+        for file in files
+        for topic in read_topics(file, format=source.format, language=code, source=source.source)
+    ]
+    counts = Counter(topic.topic_id for topic in topics)
+    twice = [topic_id for topic_id, count in counts.items() if count > 1]
+    if twice:
+        raise InputError(Problem(path, None, f"topics in more than one file: {', '.join(twice)}"))
     return topics

@@ -45,10 +45,10 @@ def _app() -> None:
         add_completion=False,
         help="Tools for experiments on bilingual retrieval. Jobs: python -m jobs.NAME CONFIG.",
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,
     )
     for name, text in _COMMANDS.items():
-        module = __import__(f"polyray.cli.{name}", fromlist=[name])
-        app.command(name, help=text)(getattr(module, name))
+        app.command(name, help=text)(_command(name))
 
     @app.callback(invoke_without_command=True)
     def version(show: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
@@ -57,3 +57,13 @@ def _app() -> None:
             raise typer.Exit
 
     app()
+
+
+def _command(name: str) -> Callable[..., Any]:
+    """The command's function; its module is read only where the command line names it."""
+    if name not in sys.argv:
+        return lambda: None
+    from importlib import import_module
+
+    command: Callable[..., Any] = getattr(import_module(f"polyray.cli.{name}"), name)
+    return command

@@ -1,7 +1,7 @@
 """A collection on disk, cut into shards: what every index is built from.
 
 ``shards/00000.parquet`` and so on hold :class:`~polyray.records.Document` rows in reading order;
-empty documents are left out and listed in the manifest. The first 64 shards hold 256 documents
+empty documents are left out and listed in the manifest. The first 64 shards hold 128 documents
 each, the later ones 8,192, so that small collections spread over several workers and large ones
 do not become a million files. The cut depends on the reading order alone.
 """
@@ -9,6 +9,7 @@ do not become a million files. The cut depends on the reading order alone.
 from __future__ import annotations
 
 import glob
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from polyray.records import Document
 
 __all__ = ["DocumentStore", "fingerprint"]
 
-SMALL, LARGE, SMALL_SHARDS = 256, 8192, 64
+SMALL, LARGE, SMALL_SHARDS = 128, 8192, 64
 FORMAT = 1
 
 
@@ -70,9 +71,13 @@ class DocumentStore:
                 raise IndexDamaged(f"{folder} was made from other documents: remove it")
             return store
         writer = _Writer(folder / "shards", small)
-        for document in documents:
-            writer.add(document)
-        writer.flush()
+        try:
+            for document in documents:
+                writer.add(document)
+            writer.flush()
+        except Exception:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         write_json(
             done,
             {

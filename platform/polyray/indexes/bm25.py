@@ -3,13 +3,19 @@
 Texts and queries are analysed through :func:`~polyray.text.keys.matching_key`, so that spellings
 that look the same match. Where Lucene has no analyzer for a language (Swahili, Somali), words are
 found by Unicode's rules and lower-cased; nothing is stemmed or stopped.
+
+Scores are Anserini's: rounded to four decimals, a tie's later members lowered by a millionth each.
+Lucene breaks ties by its own ids, ascending; here those are given out by document id, descending,
+so that ties come in trec_eval's order, at the cut after ``k`` documents, too.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
+from array import array
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -27,8 +33,6 @@ __all__ = ["Bm25Index", "analyzer_of"]
 LOWERCASE = "lowercase"
 KIND = "bm25"
 _BATCH = 1000
-_SPARE = 16
-"""Documents fetched beyond k: a tie that runs on past them is fetched further."""
 
 
 def analyzer_of(code: str) -> str:
@@ -81,7 +85,7 @@ class Bm25Index:
     ) -> None:
         """Index ``rows`` in the language ``code``; a folder that is whole is left as it is.
 
-        With ``passages`` several rows may carry one document id. ``settings`` goes into the
+        ``rows`` is gone through twice: for the ids, then for the texts. With ``passages`` several rows may carry one document id. ``settings`` goes into the
         manifest. What an interrupted build left is removed.
         """
         analyzer = analyzer_of(code)
@@ -93,7 +97,7 @@ class Bm25Index:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         try:
-            count = _index(temporary, iter(rows), analyzer, threads or os.cpu_count() or 1)
+            count = _index(temporary, rows, analyzer, threads or os.cpu_count() or 1)
             write_manifest(temporary, KIND, settings, rows=count, passages=passages)
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
@@ -117,32 +121,32 @@ class Bm25Index:
         found: dict[str, list[Hit]] = {query.query_id: [] for query in queries}
         asked = {q.query_id: _analysed(q.text, self._analyzer) for q in queries}
         pending = {key: text for key, text in asked.items() if text.strip()}
-        depth = k + _SPARE
+        depth = 2 * k if self._passages else k
         while pending and self._searcher is not None:
-            answers = self._batch(pending, depth)
             again = {}
-            for key, hits in answers.items():
+            for key, hits in self._batch(pending, depth).items():
                 best = self._documents(hits)
-                if len(hits) < depth or self._enough(best, hits, k):
+                if len(best) >= k or len(hits) < depth:
                     found[key] = best[:k]
                 else:
                     again[key] = pending[key]
             pending, depth = again, depth * 4
         return Run(found, tag="bm25")
 
-    @staticmethod
-    def _enough(best: list[Hit], hits: list[dict[str, Any]], k: int) -> bool:
-        """Whether k documents are there and no unseen one can tie with the last of them."""
-        return len(best) >= k and best[k - 1].score > hits[-1]["score"]
-
     def _documents(self, hits: list[dict[str, Any]]) -> list[Hit]:
+        """Documents in Lucene's order, each with the score of its best row.
+
+        A score that is not below the one before it, as after a hundred ties, is lowered to the
+        next smaller number, so that the order is the scores' own.
+        """
         best: dict[str, float] = {}
+        last = math.inf
         for hit in hits:
             doc_id = self._ids[int(hit["docid"])]
-            best[doc_id] = max(hit["score"], best.get(doc_id, float("-inf")))
-        ranked = sorted(best.items(), key=lambda pair: pair[0], reverse=True)
-        ranked.sort(key=lambda pair: -pair[1])
-        return [Hit(doc_id, score) for doc_id, score in ranked]
+            if doc_id not in best:
+                last = min(hit["score"], math.nextafter(last, -math.inf))
+                best[doc_id] = last
+        return [Hit(doc_id, score) for doc_id, score in best.items()]
 
     def _batch(self, texts: dict[str, str], depth: int) -> dict[str, list[dict[str, Any]]]:
         """Anserini's own batch search; the answer comes over as one JSON text."""
@@ -174,24 +178,27 @@ def _index(folder: Path, rows: Iterable[Document], analyzer: str, threads: int) 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = iter(rows)
+    ids = [row.doc_id for row in rows]
+    order = sorted(range(len(ids)), key=ids.__getitem__, reverse=True)
+    numbers = array("q", bytes(8 * len(ids)))
+    for number, position in enumerate(order):
+        numbers[position] = number
     arguments = ["-index", str(folder / "lucene"), "-input", "", "-collection", "JsonCollection"]
     arguments += ["-threads", str(threads)]
     arguments += ["-pretokenized"] if analyzer == LOWERCASE else ["-language", analyzer]
     indexer = java_class("io.anserini.index.SimpleIndexer")(arguments)
-    ids: list[str] = []
+    pairs = iter(zip(numbers, rows, strict=True))
     try:
-        while batch := list(islice(rows, _BATCH)):
-            first = len(ids)
-            ids += [row.doc_id for row in batch]
+        while batch := list(islice(pairs, _BATCH)):
             texts = [
-                json.dumps({"id": str(first + at), "contents": _analysed(row.contents, analyzer)})
-                for at, row in enumerate(batch)
+                json.dumps({"id": f"{number:012d}", "contents": _analysed(row.contents, analyzer)})
+                for number, row in batch
             ]
             added = indexer.addRawDocuments(texts)
             if added != len(batch):
                 raise PolyrayError(f"Anserini took {added} of {len(batch)} documents")
     finally:
         indexer.close()
-    pq.write_table(pa.table({"doc_id": pa.array(ids, pa.string())}), folder / "ids.parquet")
+    sorted_ids = pa.array([ids[position] for position in order], pa.string())
+    pq.write_table(pa.table({"doc_id": sorted_ids}), folder / "ids.parquet")
     return len(ids)

@@ -7,26 +7,27 @@ out wherever the collection has as many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyray.collections.store import DocumentStore
-from polyray.errors import ConfigError
+from polyray.errors import ConfigError, PolyrayError
 from polyray.indexes.encode import EncodeSettings, encode_shards
 from polyray.indexes.manifest import read_manifest, write_manifest
 from polyray.indexes.shards import ShardTask, read_vectors, shard_paths
-from polyray.records import Hit
 from polyray.runs import Run
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["DenseIndex", "top_documents"]
+__all__ = ["DenseIndex"]
 
 KIND = "dense"
-BLOCK = 64
-"""Queries scored at once against a shard."""
+BLOCK, ROWS = 256, 4096
+"""Queries and passages that are scored at once."""
+PASS = 1024
+"""Queries answered in one reading of the vectors."""
 
 
 class DenseIndex:
@@ -37,7 +38,8 @@ class DenseIndex:
         self.folder = folder
         self.manifest = read_manifest(folder, KIND)
         self._parts = [_Part(folder, number) for number in range(self.manifest["shards"])]
-        self._parts = [part for part in self._parts if len(part.doc_ids)]
+        self._parts = [part for part in self._parts if part.doc_ids]
+        self._doc_ids = [doc_id for part in self._parts for doc_id in part.doc_ids]
 
     @classmethod
     def build(
@@ -92,26 +94,31 @@ class DenseIndex:
         """
         import numpy as np
 
+        from polyray.indexes.topk import TopDocuments
+
         if k < 1:
             raise ConfigError(f"k must be at least 1, not {k}")
-        rankings: dict[str, list[Hit]] = {}
-        for start in range(0, len(query_ids), BLOCK):
-            ids = query_ids[start : start + BLOCK]
-            block = np.ascontiguousarray(vectors[start : start + BLOCK], dtype=np.float32)
-            found: list[list[tuple[str, float]]] = [[] for _ in ids]
+        wanted: np.ndarray = np.ascontiguousarray(vectors, dtype=np.float32)
+        if not np.isfinite(wanted).all():
+            raise PolyrayError("a query's vector is not finite: check the model and its precision")
+        rankings: dict[str, list[tuple[str, float]]] = {}
+        for start in range(0, len(query_ids), PASS):
+            ids = query_ids[start : start + PASS]
+            asked = wanted[start : start + PASS]
+            tiles = [asked[at : at + BLOCK] for at in range(0, len(ids), BLOCK)]
+            tops = [TopDocuments(len(tile), k, self._doc_ids) for tile in tiles]
+            first = 0
             for part in self._parts:
-                for row, best in enumerate(part.search(block, k)):
-                    found[row] += best
-            for query_id, pairs in zip(ids, found, strict=True):
-                rankings[query_id] = top_documents(pairs, k)
+                for passages, starts in part.blocks():
+                    for tile, top in zip(tiles, tops, strict=True):
+                        scores = tile @ passages.T
+                        if len(starts) < len(passages):
+                            scores = np.maximum.reduceat(scores, starts, axis=1)
+                        top.add(scores, first)
+                    first += len(starts)
+            found = (ranking for top in tops for ranking in top.rankings())
+            rankings.update(zip(ids, found, strict=True))
         return Run(rankings, tag="dense")
-
-
-def top_documents(pairs: list[tuple[str, float]], k: int) -> list[Hit]:
-    """The best ``k`` of (document id, score), by score, then by id, both descending."""
-    pairs = sorted(pairs, key=lambda pair: pair[0], reverse=True)
-    pairs.sort(key=lambda pair: -pair[1])
-    return [Hit(doc_id, score) for doc_id, score in pairs[:k]]
 
 
 class _Part:
@@ -122,23 +129,22 @@ class _Part:
         import pyarrow.parquet as pq
 
         paths = shard_paths(folder, number)
-        self.vectors = read_vectors(paths["vectors"])
+        self._vectors = read_vectors(paths["vectors"])
         columns = pq.read_table(paths["passages"], columns=["doc_id", "index"]).to_pydict()
-        self.starts = np.flatnonzero(np.asarray(columns["index"], dtype=np.int64) == 0)
-        self.doc_ids = [columns["doc_id"][at] for at in self.starts]
+        self._starts = np.flatnonzero(np.asarray(columns["index"], dtype=np.int64) == 0)
+        self.doc_ids: list[str] = [columns["doc_id"][at] for at in self._starts]
 
-    def search(self, queries: np.ndarray, k: int) -> list[list[tuple[str, float]]]:
-        """The best ``k`` documents of the shard for each row, ties at the end included."""
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Float32 vectors of some whole documents, and where each one's passages begin in them.
+
+        A block has about :data:`ROWS` passages, so that it and its scores stay in the cache.
+        """
         import numpy as np
 
-        scores = queries @ np.asarray(self.vectors, dtype=np.float32).T
-        if len(self.starts) < scores.shape[1]:
-            scores = np.maximum.reduceat(scores, self.starts, axis=1)
-        answers = []
-        for row in scores:
-            if len(row) > k:
-                kept = np.flatnonzero(row >= np.partition(row, len(row) - k)[len(row) - k])
-            else:
-                kept = np.arange(len(row))
-            answers.append([(self.doc_ids[at], float(row[at])) for at in kept])
-        return answers
+        ends: np.ndarray = np.append(self._starts[1:], len(self._vectors))
+        at = 0
+        while at < len(self._starts):
+            low = self._starts[at]
+            to = max(at + 1, int(np.searchsorted(ends, low + ROWS, side="right")))
+            yield self._vectors[low : ends[to - 1]].astype(np.float32), self._starts[at:to] - low
+            at = to

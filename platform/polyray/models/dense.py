@@ -116,7 +116,9 @@ class TorchEncoder:
         import torch
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+        from transformers.utils.logging import disable_progress_bar
 
+        disable_progress_bar()
         settings = self._settings
         on_gpu = settings.device.startswith("cuda")
         weights: dict[str, Any] = {"dtype": self._dtype if on_gpu else torch.float32}

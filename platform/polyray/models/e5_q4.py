@@ -44,14 +44,12 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         import numpy as np
 
-        self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
-        view = memoryview(self._bytes)
+        mapped: Any = np.memmap(path, dtype=np.uint8, mode="r")
+        view = memoryview(mapped)
         if bytes(view[:4]) != b"E5S1":
             raise MissingPrerequisite(f"{path} is not a 4-bit e5 file")
         at = 8
-        integers = struct.unpack_from("<7i", view, at)
-        (epsilon,) = struct.unpack_from("<f", view, at + 28)
-        self.sizes = _Sizes(*integers, epsilon)
+        self.sizes = _Sizes(*struct.unpack_from("<7if", view, at))
         at += 28 + 8
         pieces, _bos, _eos, self.padding, _unk, blob = struct.unpack_from("<5iQ", view, at)
         at += 28 + 4 * (pieces + 1) + 4 * pieces + blob
@@ -94,7 +92,7 @@ def _weights(reader: _Reader) -> dict[str, np.ndarray]:
 
     size = reader.sizes
     hidden, wide = size.hidden, size.feed_forward
-    types = np.zeros((size.token_types, hidden), np.float32)
+    types: np.ndarray = np.zeros((size.token_types, hidden), np.float32)
     stored = reader.rows("emb.type", hidden)
     types[: len(stored)] = stored
     embeddings = "embeddings."
@@ -135,7 +133,9 @@ def convert(weights: Path, tokenizer: Path, folder: Path) -> None:
 
     reader = _Reader(weights)
     size = reader.sizes
-    half = {name: value.astype(np.float16) for name, value in _weights(reader).items()}
+    half: dict[str, np.ndarray] = {
+        name: value.astype(np.float16) for name, value in _weights(reader).items()
+    }
     save_file(half, folder / "model.safetensors", metadata={"format": "pt"})
     shutil.copyfile(tokenizer, folder / "tokenizer.json")
 

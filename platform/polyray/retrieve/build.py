@@ -67,22 +67,31 @@ def build_bm25(
     settings = {"documents": identity, "passages": windows}
     key = settings_key({**settings, "language": code, "analyzer": analyzer_of(code)})
     folder = indexes / f"bm25-{code}-{key}"
-    rows = _passages(store, system.passages) if system.passages else store
+    rows = _Passages(store, system.passages) if system.passages else store
     Bm25Index.build(folder, rows, code=code, passages=windows is not None, settings=settings)
     index = Bm25Index(folder, k1=system.k1, b=system.b)
     facts = {"index.rows": index.manifest["rows"], "index.documents": store.documents}
     return Built(Bm25Retriever(index), facts)
 
 
-def _passages(store: DocumentStore, windows: Windows) -> Iterator[Document]:
-    from polyray.text.tokenizers import window_tokenizer
-    from polyray.text.windows import cut
+@dataclass(frozen=True, slots=True)
+class _Passages:
+    """The passages of a store as rows of their documents, cut anew at every pass."""
 
-    tokenizer = window_tokenizer(windows.tokenizer or "words")
-    for shard in range(len(store)):
-        for group in cut(store.read(shard), tokenizer, windows.length, windows.stride):
-            for passage in group:
-                yield Document(passage.doc_id, passage.text)
+    store: DocumentStore
+    windows: Windows
+
+    def __iter__(self) -> Iterator[Document]:
+        from polyray.text.tokenizers import window_tokenizer
+        from polyray.text.windows import cut
+
+        windows = self.windows
+        tokenizer = window_tokenizer(windows.tokenizer or "words")
+        for shard in range(len(self.store)):
+            documents = self.store.read(shard)
+            for group in cut(documents, tokenizer, windows.length, windows.stride):
+                for passage in group:
+                    yield Document(passage.doc_id, passage.text)
 
 
 def encoder_settings(system: DenseSystem) -> EncoderSettings:

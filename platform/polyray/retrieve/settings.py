@@ -64,4 +64,4 @@ class Workers(Settings):
     actors: int | None = Field(default=None, gt=0)
     cpus: int | None = Field(default=None, gt=0)
     address: str | None = None
-    shard_documents: int = Field(default=256, gt=0)
+    shard_documents: int = Field(default=128, gt=0)
