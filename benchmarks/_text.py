@@ -60,7 +60,7 @@ def questions(count: int) -> list[Query]:
 
 
 def word_documents(count: int, words: int = 150) -> Iterator[Document]:
-    """Documents of real words drawn by their frequency; the lengths spread by half around ``words``.
+    """Documents of ``words`` words, half as many to half as many again, drawn by frequency.
 
     Drawing words, not sentences, keeps scores apart: repeated sentences would tie everywhere.
     """

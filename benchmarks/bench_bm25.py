@@ -52,7 +52,7 @@ def measure(quick: bool = False) -> list[Row]:
         folder = Path(name) / "index"
         Bm25Index.build(folder, list(word_documents(count)), code="en", threads=threads())
         index, searcher = Bm25Index(folder, threads=threads()), _opened(folder)
-        shared = {
+        shared: dict[str, Any] = {
             "documents": count,
             "queries": len(queries),
             "text": f"words drawn from the {source()}",

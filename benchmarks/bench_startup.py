@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from benchmarks._measure import Pairs, Row, interleaved, row, seconds
@@ -38,7 +39,7 @@ def measure(quick: bool = False) -> list[Row]:
     """Wall-clock seconds of fresh processes against ``python -c pass``, medians."""
     rounds = 2 if quick else ROUNDS
     imported, helped = (
-        interleaved(lambda code=code: _python(code), lambda: _python("pass"), rounds)
+        interleaved(partial(_python, code), partial(_python, "pass"), rounds)
         for code in ("import polyray", _HELP)
     )
     return [

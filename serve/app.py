@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from polyray.config import load_config
 from polyray.errors import PolyrayError
 from tasks.mqir.config import MqirConfig
 
-__all__ = ["APP", "build_app", "running"]
+__all__ = ["APP", "build_app", "last_error", "running"]
 
 APP = "polyray"
 """The application's name in Ray Serve."""
@@ -108,9 +109,20 @@ def _check_port(host: str, port: int) -> None:
 
 
 def _reason(error: RuntimeError) -> str:
-    """What stopped the replica: Serve's status message ends with its traceback."""
+    """What stopped the replica, from the status that Serve keeps of it."""
     from ray import serve
 
     found = serve.status().applications.get(APP)
-    messages = [d.message for d in found.deployments.values()] if found else []
-    return "\n".join(filter(None, messages)) or str(error)
+    messages = [deployment.message for deployment in found.deployments.values()] if found else []
+    return last_error("\n".join(messages) or str(error))
+
+
+def last_error(text: str) -> str:
+    """The message at the end of a printed traceback; all of it if it is one of polyray's errors.
+
+    >>> last_error("Traceback ...\\n  File ...\\npolyray.errors.ConfigError: no such model")
+    'no such model'
+    """
+    parts = re.split(r"^polyray\.errors\.\w+: ", text, flags=re.MULTILINE)
+    lines = parts[-1].strip().splitlines()
+    return "\n".join(lines if len(parts) > 1 else lines[-1:])

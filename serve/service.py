@@ -47,8 +47,9 @@ class SearchService:
     """Answers one query at a time with any system of a config, as the offline job would.
 
     Opens the job's stores and indexes under the config's ``output``, or builds them there first
-    (dense ones through Ray, which is joined or started for that). Titles and snippets are held in
-    memory, about half a kilobyte a document.
+    (dense ones through Ray, which is joined or started for that), and asks every system once, so
+    that no user's query is the slow first one. Titles and snippets are held in memory, about half
+    a kilobyte a document.
 
     ``search`` may be called from any thread. The retrievers live in one thread of their own: calls
     into Java share state between threads, and a thread that ends would have to be detached from
@@ -71,6 +72,8 @@ class SearchService:
             self._retrievers: dict[str, Retriever] = systems.retrievers(
                 self.documents, store, progress.update
             )
+        for retriever in self._retrievers.values():
+            retriever.retrieve([Query(_QUERY_ID, "warm up")], 1)
         self._shown = _shown(store)
         self.default = config.systems[-1].name
 

@@ -52,16 +52,14 @@ class Run(Mapping[str, list[Hit]]):
         self._ranked: dict[str, _Ranked] = {}
         problems = Problems("run")
         for topic, hits in rankings.items():
-            pairs: _Pairs = ([], [])
-            for hit in hits:
-                doc_id, score = (hit.doc_id, hit.score) if isinstance(hit, Hit) else hit
-                pairs[0].append(doc_id)
-                pairs[1].append(float(score))
-            if not all(map(math.isfinite, pairs[1])):
+            pairs = [(hit.doc_id, hit.score) if isinstance(hit, Hit) else hit for hit in hits]
+            docs = [doc_id for doc_id, _ in pairs]
+            scores = [float(score) for _, score in pairs]
+            if not all(map(math.isfinite, scores)):
                 problems.add(None, f"query {topic}: a score is not a finite number")
-            for doc_id in _repeated(pairs[0]):
+            for doc_id in _repeated(docs):
                 problems.add(None, f"query {topic}: document {doc_id} stands twice")
-            self._ranked[topic] = _ranked(*pairs)
+            self._ranked[topic] = _ranked(docs, scores)
         problems.raise_if_any()
 
     @classmethod

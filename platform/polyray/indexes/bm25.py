@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import shutil
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from polyray.errors import ConfigError, PolyrayError
 from polyray.indexes.jvm import java_class, java_list
 from polyray.indexes.manifest import read_manifest, write_manifest
 from polyray.languages import language
-from polyray.records import Document, Hit, Query
+from polyray.records import Document, Query
 from polyray.runs import Run
 
 __all__ = ["Bm25Index", "analyzer_of"]
@@ -33,6 +35,8 @@ __all__ = ["Bm25Index", "analyzer_of"]
 LOWERCASE = "lowercase"
 KIND = "bm25"
 _BATCH = 1000
+_Row = tuple[str, float]
+"""A hit: its number in ``ids.parquet`` and its score."""
 
 
 def analyzer_of(code: str) -> str:
@@ -85,8 +89,9 @@ class Bm25Index:
     ) -> None:
         """Index ``rows`` in the language ``code``; a folder that is whole is left as it is.
 
-        ``rows`` is gone through twice: for the ids, then for the texts. With ``passages`` several rows may carry one document id. ``settings`` goes into the
-        manifest. What an interrupted build left is removed.
+        ``rows`` is gone through twice: for the ids, then for the texts. With ``passages`` several
+        rows may carry one document id. ``settings`` goes into the manifest. What an interrupted
+        build left is removed.
         """
         analyzer = analyzer_of(code)
         settings = {"language": code, "analyzer": analyzer, **(settings or {})}
@@ -118,7 +123,7 @@ class Bm25Index:
 
         A query without words that the index analyses has an empty list.
         """
-        found: dict[str, list[Hit]] = {query.query_id: [] for query in queries}
+        found: dict[str, list[tuple[str, float]]] = {query.query_id: [] for query in queries}
         asked = {q.query_id: _analysed(q.text, self._analyzer) for q in queries}
         pending = {key: text for key, text in asked.items() if text.strip()}
         depth = 2 * k if self._passages else k
@@ -133,22 +138,27 @@ class Bm25Index:
             pending, depth = again, depth * 4
         return Run(found, tag="bm25")
 
-    def _documents(self, hits: list[dict[str, Any]]) -> list[Hit]:
+    def _documents(self, hits: list[_Row]) -> list[tuple[str, float]]:
         """Documents in Lucene's order, each with the score of its best row.
 
         A score that is not below the one before it, as after a hundred ties, is lowered to the
         next smaller number, so that the order is the scores' own.
         """
+        if not hits:
+            return []
+        numbers, scores = zip(*hits, strict=True)
+        ids = list(map(self._ids.__getitem__, map(int, numbers)))
+        if not self._passages and all(map(operator.gt, scores, scores[1:])):
+            return list(zip(ids, scores, strict=True))
         best: dict[str, float] = {}
         last = math.inf
-        for hit in hits:
-            doc_id = self._ids[int(hit["docid"])]
+        for doc_id, score in zip(ids, scores, strict=True):
             if doc_id not in best:
-                last = min(hit["score"], math.nextafter(last, -math.inf))
+                last = min(score, math.nextafter(last, -math.inf))
                 best[doc_id] = last
-        return [Hit(doc_id, score) for doc_id, score in best.items()]
+        return list(best.items())
 
-    def _batch(self, texts: dict[str, str], depth: int) -> dict[str, list[dict[str, Any]]]:
+    def _batch(self, texts: dict[str, str], depth: int) -> dict[str, list[_Row]]:
         """Anserini's own batch search; the answer comes over as one JSON text."""
         keys = list(texts)
         numbers = java_list([str(number) for number in range(len(keys))])
@@ -159,11 +169,21 @@ class Bm25Index:
         return {keys[int(number)]: hits for number, hits in found.items()}
 
 
+@cache
 def _mapper() -> Any:
-    """A JSON writer that leaves Lucene's stored documents out."""
+    """A JSON writer of hits, each an array: Anserini's id and score, nothing else of it."""
     mapper = java_class("com.fasterxml.jackson.databind.ObjectMapper")()
-    stored = java_class("java.lang.Class").forName("org.apache.lucene.document.Document")
-    mapper.configOverride(stored).setIsIgnoredType(java_class("java.lang.Boolean")(True))
+    named = java_class("java.lang.Class").forName
+    yes = java_class("java.lang.Boolean")(True)
+    lucene_number = java_class("java.lang.Integer").TYPE
+    for unwanted in (named("org.apache.lucene.document.Document"), lucene_number):
+        mapper.configOverride(unwanted).setIsIgnoredType(yes)
+    annotation = "com.fasterxml.jackson.annotation.JsonFormat"
+    array_shape = java_class(f"{annotation}$Shape").ARRAY
+    shaped = java_class(f"{annotation}$Value").forShape(array_shape)
+    mapper.configOverride(named("io.anserini.search.ScoredDoc")).setFormat(shaped)
+    by_name = java_class("com.fasterxml.jackson.databind.MapperFeature")
+    mapper.configure(by_name.SORT_PROPERTIES_ALPHABETICALLY, True)
     return mapper
 
 

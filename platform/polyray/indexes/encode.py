@@ -8,6 +8,7 @@ from typing import Any
 
 from polyray.indexes.actors import map_on_actors
 from polyray.indexes.shards import ShardEncoder, ShardTask, is_whole
+from polyray.models.packaged import ensure_available
 from polyray.models.settings import EncoderSettings
 
 __all__ = ["EncodeSettings", "encode_shards", "load_worker"]
@@ -67,6 +68,8 @@ def encode_shards(
     pending = [task for task in tasks if not is_whole(task)]
     if progress is not None:
         progress(len(tasks) - len(pending), len(tasks))
+    if pending:
+        ensure_available(settings.encoder.model, settings.encoder.revision)
     rows = [asdict(task) for task in pending]
     gpu = settings.encoder.device.startswith("cuda")
     answers = map_on_actors(rows, _Actor, settings, gpu=gpu, actors=actors, cpus=cpus)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from polyray.files import atomic_path, read_json, sha256_of, sha256_text, write_json
 from polyray.indexes.actors import map_on_actors
 from polyray.indexes.manifest import read_manifest, settings_key, write_manifest
+from polyray.models.packaged import ensure_available
 from polyray.models.settings import EncoderSettings
 
 if TYPE_CHECKING:
@@ -176,6 +177,8 @@ def _encode(
     pending = [task for task in tasks if not task.is_whole()]
     report = progress or (lambda done, total: None)
     report(len(tasks) - len(pending), len(tasks))
+    if pending:
+        ensure_available(settings.model, settings.revision)
     gpu = settings.device.startswith("cuda")
     with started(address=address) if pending else nullcontext():
         answers = map_on_actors(

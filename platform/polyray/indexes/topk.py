@@ -69,7 +69,7 @@ class TopDocuments:
         import numpy as np
 
         rows, docs, scores = (np.concatenate(x) for x in (self._rows, self._docs, self._scores))
-        order = np.lexsort((-scores, rows))
+        order = np.argsort(_falling_keys(rows, scores))
         rows, docs, scores = rows[order], docs[order], scores[order]
         begins = self._begins(rows)
         full = np.flatnonzero(np.diff(begins) >= self._k)
@@ -94,6 +94,19 @@ class TopDocuments:
     ) -> None:
         self._rows, self._docs, self._scores = [rows[wanted]], [docs[wanted]], [scores[wanted]]
         self._size = len(self._rows[0])
+
+
+def _falling_keys(rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Whole numbers, uint64, that sort by row and then by falling float32 score.
+
+    One key a pair sorts three times as fast as two. The bits of a float sort like whole numbers
+    once the sign bit is flipped, or all bits where it is set.
+    """
+    import numpy as np
+
+    bits = np.negative(scores).view(np.uint32)
+    bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+    return rows.astype(np.uint64) << np.uint64(32) | bits
 
 
 def _by_score_and_id(pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:

@@ -20,7 +20,14 @@ from pathlib import Path
 from polyray.errors import ConfigError, MissingPrerequisite
 from polyray.files import sha256_of
 
-__all__ = ["PACKAGED", "PREFIX", "cache_folder", "folder_of", "onnx_file_of"]
+__all__ = [
+    "PACKAGED",
+    "PREFIX",
+    "cache_folder",
+    "ensure_available",
+    "folder_of",
+    "onnx_file_of",
+]
 
 PREFIX = "packaged:"
 
@@ -104,6 +111,30 @@ def folder_of(spec: str) -> Path:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         raise MissingPrerequisite(
             f"model {spec!r} is neither a folder nor to be had from the hub: {error}"
+        ) from None
+
+
+def ensure_available(spec: str, revision: str | None = None) -> None:
+    """Fail early and in plain words where a model cannot be had; convert packaged ones once.
+
+    Raises what :func:`folder_of` raises. Of a hub model only ``config.json`` is fetched.
+    """
+    if spec.startswith("hashing:") or Path(spec).is_dir():
+        return
+    if spec == f"{PREFIX}use-multilingual-v3":
+        onnx_file_of(spec)
+        return
+    if spec.startswith(PREFIX):
+        folder_of(spec)
+        return
+    from huggingface_hub import hf_hub_download
+
+    try:
+        hf_hub_download(spec, "config.json", revision=revision)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise MissingPrerequisite(
+            f"model {spec!r} is neither a folder nor to be had from the hub: {reason}"
         ) from None
 
 

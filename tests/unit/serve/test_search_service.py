@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from polyray.config import load_config
 from polyray.errors import ConfigError, InputError
 from serve.api import MAX_BODY, create_api
+from serve.app import last_error
 from serve.messages import SearchRequest
 from serve.service import SearchService, UnknownSystem, prepare, snippet_of
 from tasks.mqir.config import MqirConfig
@@ -194,3 +195,10 @@ def test_snippets() -> None:
     assert snippet_of(words) == "word " * 39 + "…"
     assert snippet_of("字" * 300) == "字" * 199 + "…"
     assert len(snippet_of("x" * 500)) == 200
+
+
+def test_the_reason_at_the_end_of_a_traceback() -> None:
+    ours = "RuntimeError: Traceback\n  File x\npolyray.errors.InputError: a:1: bad\nb:2: bad\n"
+    assert last_error(ours) == "a:1: bad\nb:2: bad"
+    assert last_error("Traceback\n  File x\nValueError: odd\n") == "ValueError: odd"
+    assert last_error("") == ""
