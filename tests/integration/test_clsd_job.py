@@ -136,17 +136,17 @@ def test_packaged_e5_on_rows_of_the_sample(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_packaged_e5_on_published_rows(tmp_path: Path, data_root: Path) -> None:
-    """The first 40 rows of WMT19; the hits are those rows' in the job's run on the whole file.
+    """The first 20 rows of WMT19; the hits are those rows' in the job's run on the whole file.
 
     One pair either way, since another precision or batch moves scores in the last digits.
     """
     source = data_root / "clsd" / "CLSD_wmt2019_adversarial_dataset.csv"
-    file = head(source, tmp_path / "head.csv", 40)
+    file = head(source, tmp_path / "head.csv", 20)
     dataset = f'datasets=[{{name: WMT19, path: "{file}"}}]'
     found = figures(run_clsd(config(tmp_path, dataset, "modes=[direct]")))
-    assert found["direct de->fr"]["pairs"] == 40
-    assert found["direct de->fr"]["hits"] == pytest.approx(36, abs=1)
-    assert found["direct fr->de"]["hits"] == pytest.approx(30, abs=1)
+    assert found["direct de->fr"]["pairs"] == 20
+    assert found["direct de->fr"]["hits"] == pytest.approx(18, abs=1)
+    assert found["direct fr->de"]["hits"] == pytest.approx(15, abs=1)
 
 
 def test_bad_input_ends_with_status_2_and_leaves_nothing(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_per_topic_parquet(tmp_path: Path) -> None:
         "topic_id": "007",
         "measure": "P@1",
         "value": 1.0,
+        "document_language": "",
     }
     write_per_topic(tmp_path / "none.parquet", [])
     assert pq.read_table(tmp_path / "none.parquet").schema == table.schema
