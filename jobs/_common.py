@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from polyray.cli import run_guarded
 from polyray.config import Settings, load_config
 
-__all__ = ["Outcome", "job_main", "show"]
+__all__ = ["Outcome", "job_main", "run", "show"]
 
 Config = TypeVar("Config", bound=Settings)
 
@@ -36,10 +36,7 @@ def job_main(
     work: Callable[[Config], Outcome],
     arguments: Sequence[str] | None = None,
 ) -> None:
-    """``python -m jobs.NAME CONFIG.yaml --set a.b=value``: run, print the tables, exit.
-
-    Exit status 0 after success, 2 after a user's error, 143 after SIGTERM.
-    """
+    """``python -m jobs.NAME CONFIG.yaml --set a.b=value``: run, print the tables, exit."""
     parser = argparse.ArgumentParser(description=work.__doc__)
     parser.add_argument("config", help="a YAML file")
     parser.add_argument(
@@ -51,11 +48,12 @@ def job_main(
         help="change one setting; may be given several times",
     )
     given = parser.parse_args(arguments)
+    run(lambda: show(work(load_config(given.config, given.overrides, model))))
+
+
+def run(job: Callable[[], None]) -> None:
+    """Do the job and exit: status 0, 2 after a user's error, 143 after SIGTERM."""
     signal.signal(signal.SIGTERM, _terminated)
-
-    def job() -> None:
-        show(work(load_config(given.config, given.overrides, model)))
-
     sys.exit(run_guarded(job))
 
 
@@ -68,7 +66,7 @@ def show(outcome: Outcome) -> None:
     """Print an outcome's tables and where the rest lies."""
     from rich.console import Console
 
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=120)
     for table in outcome.tables:
         console.print(table.rich())
     console.print(f"results: {outcome.folder}", highlight=False, soft_wrap=True)

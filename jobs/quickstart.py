@@ -6,8 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from jobs._common import show
-from polyray.cli import run_guarded
+from jobs._common import run, show
 from polyray.config import load_config
 from tasks.clsd.config import ClsdConfig
 from tasks.clsd.run import run_clsd
@@ -46,4 +45,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=quickstart.__doc__)
     parser.add_argument("--output", default="runs", help="folder for results (default: runs)")
     given = parser.parse_args()
-    sys.exit(run_guarded(lambda: quickstart(given.output)))
+    run(lambda: quickstart(given.output))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,12 +55,32 @@ def started(
         }
     if where == "local" or not _in_job():
         options["runtime_env"] = {"env_vars": {"PYTHONPATH": _import_path()}}
-    context = ray.init(address=where, **options)
+    with _start_up_muted():
+        context = ray.init(address=where, **options)
     _quieten_data()
     try:
         yield context
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _start_up_muted() -> Iterator[None]:
+    """Keep what Ray's core writes to standard error while it starts, unless that fails."""
+    sys.stderr.flush()
+    real = os.dup(2)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(real, kept.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(real, 2)
+            os.close(real)
 
 
 def _in_job() -> bool:

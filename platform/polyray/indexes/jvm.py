@@ -10,8 +10,10 @@ from polyray.errors import MissingPrerequisite
 
 __all__ = ["java_class", "java_list"]
 
+# -Xrs leaves SIGINT, SIGTERM and SIGHUP to Python: Java would end the process at once.
 _UNWANTED = "--add-modules=jdk.incubator.vector"
 _OPTIONS = (
+    "-Xrs",
     "--enable-native-access=ALL-UNNAMED",
     "--sun-misc-unsafe-memory-access=allow",
 )
