@@ -20,13 +20,15 @@ def quiet_environment() -> None:
     """Defaults that have to stand before Ray is imported; what the user has set wins.
 
     Token authentication is on, usage statistics are off; Ray's own core logs only what is fatal
-    (errors of workers come back as exceptions all the same).
+    (errors of workers come back as exceptions all the same). Workers of a local Ray get the same
+    share of the processor as other programs.
     """
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    os.environ.setdefault("RAY_worker_niceness", "0")
 
 
 @contextmanager
