@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ __all__ = ["actors_and_cpus", "quiet_environment", "started"]
 
 _LOCAL_STORE = 512 * 1024 * 1024
 """Object store of a local Ray, in bytes: shards travel as file names, not as objects."""
+_SIGACTION = 512
+"""More than the bytes of libc's ``struct sigaction``, which is kept and put back unread."""
 
 
 def quiet_environment() -> None:
@@ -57,13 +61,14 @@ def started(
         }
     if where == "local" or not _in_job():
         options["runtime_env"] = {"env_vars": {"PYTHONPATH": _import_path()}}
-    with _start_up_muted():
+    with _start_up_muted(), _java_signals_kept():
         context = ray.init(address=where, **options)
     _quieten_data()
     try:
         yield context
     finally:
-        ray.shutdown()
+        with _java_signals_kept():
+            ray.shutdown()
 
 
 @contextmanager
@@ -83,6 +88,30 @@ def _start_up_muted() -> Iterator[None]:
             sys.stderr.flush()
             os.dup2(real, 2)
             os.close(real)
+
+
+@contextmanager
+def _java_signals_kept() -> Iterator[None]:
+    """Put back the handlers that Java needs, where Java already runs in this process.
+
+    Java's compiled code works by catching SIGSEGV. Ray's core takes that signal for itself when it
+    starts and resets it when it stops; the next search would end the process. Java that starts
+    while Ray runs takes the signal by itself, and so has to be kept only when Ray stops.
+    """
+    jnius = sys.modules.get("jnius_config")
+    if jnius is None or not jnius.vm_running:
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    numbers = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+    kept = {number: ctypes.create_string_buffer(_SIGACTION) for number in numbers}
+    for number, action in kept.items():
+        libc.sigaction(int(number), None, action)
+    try:
+        yield
+    finally:
+        for number, action in kept.items():
+            libc.sigaction(int(number), action, None)
 
 
 def _in_job() -> bool:

@@ -275,7 +275,9 @@ def _experiment(client: MlflowClient, name: str, uri: str) -> str:
             place = (database.parent / "mlartifacts").as_uri()
             database.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return str(client.create_experiment(name, artifact_location=place))
+            # The page then opens on runs and metrics, not on chat traces.
+            kind = {"mlflow.experimentKind": "custom_model_development"}
+            return str(client.create_experiment(name, artifact_location=place, tags=kind))
         except MlflowException:
             # Another job may have made it in the meantime.
             found = client.get_experiment_by_name(name)

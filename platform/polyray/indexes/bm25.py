@@ -17,14 +17,15 @@ import operator
 import os
 import shutil
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from polyray.errors import ConfigError, PolyrayError
-from polyray.indexes.jvm import java_class, java_list
+from polyray.indexes.jvm import detach_thread, java_class, java_list
 from polyray.indexes.manifest import read_manifest, write_manifest
 from polyray.languages import language
 from polyray.records import Document, Query
@@ -35,6 +36,8 @@ __all__ = ["Bm25Index", "analyzer_of"]
 LOWERCASE = "lowercase"
 KIND = "bm25"
 _BATCH = 1000
+_CHUNK = 100
+"""Queries that one call into Java answers."""
 _Row = tuple[str, float]
 """A hit: its number in ``ids.parquet`` and its score."""
 
@@ -119,7 +122,7 @@ class Bm25Index:
         }
 
     def search(self, queries: Sequence[Query], k: int) -> Run:
-        """The best ``k`` documents of each query; one call into Java for all of them.
+        """The best ``k`` documents of each query; one call into Java for a hundred of them.
 
         A query without words that the index analyses has an empty list.
         """
@@ -129,7 +132,7 @@ class Bm25Index:
         depth = 2 * k if self._passages else k
         while pending and self._searcher is not None:
             again = {}
-            for key, hits in self._batch(pending, depth).items():
+            for key, hits in self._batch(pending, depth):
                 best = self._documents(hits)
                 if len(best) >= k or len(hits) < depth:
                     found[key] = best[:k]
@@ -158,15 +161,25 @@ class Bm25Index:
                 best[doc_id] = last
         return list(best.items())
 
-    def _batch(self, texts: dict[str, str], depth: int) -> dict[str, list[_Row]]:
-        """Anserini's own batch search; the answer comes over as one JSON text."""
+    def _batch(self, texts: dict[str, str], depth: int) -> Iterator[tuple[str, list[_Row]]]:
+        """Anserini's own batch search in chunks: one is read while the next one is searched."""
         keys = list(texts)
-        numbers = java_list([str(number) for number in range(len(keys))])
-        answer = self._searcher.batch_search(
-            java_list(list(texts.values())), numbers, depth, self._threads
-        )
-        found = json.loads(_mapper().writeValueAsString(answer))
-        return {keys[int(number)]: hits for number, hits in found.items()}
+        chunks = [keys[at : at + _CHUNK] for at in range(0, len(keys), _CHUNK)]
+        with ThreadPoolExecutor(1) as pool:
+            answers = [
+                pool.submit(self._ask, [texts[key] for key in chunk], depth) for chunk in chunks
+            ]
+            pool.submit(detach_thread)
+            for chunk, answer in zip(chunks, answers, strict=True):
+                for number, hits in json.loads(answer.result()).items():
+                    yield chunk[int(number)], hits
+
+    def _ask(self, texts: list[str], depth: int) -> str:
+        """The hits of each text under its number, as one JSON text: one crossing for all."""
+        numbers = java_list([str(number) for number in range(len(texts))])
+        answer = self._searcher.batch_search(java_list(texts), numbers, depth, self._threads)
+        found: str = _mapper().writeValueAsString(answer)
+        return found
 
 
 @cache
