@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from polyray.cli import run_guarded
+from polyray.cli.arguments import add_config_arguments
 from polyray.config import Settings, load_config
 
 __all__ = ["Outcome", "job_main", "run", "show"]
@@ -38,15 +39,7 @@ def job_main(
 ) -> None:
     """``python -m jobs.NAME CONFIG.yaml --set a.b=value``: run, print the tables, exit."""
     parser = argparse.ArgumentParser(description=work.__doc__)
-    parser.add_argument("config", help="a YAML file")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar="a.b=value",
-        action="append",
-        default=[],
-        help="change one setting; may be given several times",
-    )
+    add_config_arguments(parser)
     given = parser.parse_args(arguments)
     run(lambda: show(work(load_config(given.config, given.overrides, model))))
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyray.cli import run_guarded
+from polyray.cli.arguments import add_config_arguments
 
 _EXAMPLE = """\
 curl -s {url}/search -H 'Content-Type: application/json' \\
@@ -19,19 +20,11 @@ curl -s {url}/search -H 'Content-Type: application/json' \\
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run until SIGINT or SIGTERM; exit status 0 after either, 2 after a user's error."""
     parser = argparse.ArgumentParser(prog="python -m serve", description=__doc__)
-    parser.add_argument("config", nargs="?", default="configs/quickstart.yaml", help="a YAML file")
+    add_config_arguments(parser, "configs/quickstart.yaml")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on")
     parser.add_argument("--documents", metavar="CODE", help="language of the documents")
     parser.add_argument("--replicas", type=int, default=1, help="copies of the service")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar="a.b=value",
-        action="append",
-        default=[],
-        help="change one setting; may be given several times",
-    )
     given = parser.parse_args(arguments)
     sys.exit(run_guarded(lambda: _serve(given)))
 
