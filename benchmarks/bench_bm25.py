@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from benchmarks._measure import Row, interleaved, row, seconds, threads
 from benchmarks._text import questions, source, word_documents
 from polyray.records import Query
 
-DOCUMENTS, QUERIES, K = 100_000, 500, 100
+DOCUMENTS, QUERIES = 100_000, 500
+DEPTHS = (100, 1000)
+"""What a run keeps, and what a fusion asks its parts for."""
 ROUNDS = 9
 BATCH_TARGET, CALLS_TARGET = 0.9, 5.0
 
@@ -56,20 +59,17 @@ def measure(quick: bool = False) -> list[Row]:
             "documents": count,
             "queries": len(queries),
             "text": f"words drawn from the {source()}",
-            "results": index.search(queries, K).size,
         }
-        batch = interleaved(
-            lambda: seconds(lambda: index.search(queries, K)),
-            lambda: _in_java(searcher, queries, K),
-            rounds,
-        )
-        calls = interleaved(
-            lambda: seconds(lambda: index.search(queries, K)),
-            lambda: seconds(lambda: call_by_call(searcher, queries, K)),
-            min(rounds, 5),
-        )
-    java = "Anserini's batch_search alone, results left in Java"
-    return [
-        row("BM25 batch", batch, BATCH_TARGET, other=java, k=K, **shared),
-        row("BM25 call by call", calls, CALLS_TARGET, other="one search a query", k=K, **shared),
-    ]
+        rows = []
+        for k in DEPTHS:
+            ours = partial(seconds, partial(index.search, queries, k))
+            calls = partial(seconds, partial(call_by_call, searcher, queries, k))
+            java = partial(_in_java, searcher, queries, k)
+            facts = {"k": k, "results": index.search(queries, k).size, **shared}
+            batch = interleaved(ours, java, rounds)
+            name = "Anserini's batch_search alone, results left in Java"
+            rows.append(row(f"BM25 batch, k={k}", batch, BATCH_TARGET, other=name, **facts))
+            single = interleaved(ours, calls, min(rounds, 5))
+            name = "one search a query, its hits read in Python"
+            rows.append(row(f"BM25 call by call, k={k}", single, CALLS_TARGET, other=name, **facts))
+    return rows

@@ -48,19 +48,24 @@ class Run(Mapping[str, list[Hit]]):
         rankings: Mapping[str, Iterable[Hit | tuple[str, float]]],
         tag: str = "polyray",
     ) -> None:
-        self.tag = tag
-        self._ranked: dict[str, _Ranked] = {}
-        problems = Problems("run")
+        columns: dict[str, _Pairs] = {}
         for topic, hits in rankings.items():
             pairs = [(hit.doc_id, hit.score) if isinstance(hit, Hit) else hit for hit in hits]
-            docs = [doc_id for doc_id, _ in pairs]
-            scores = [float(score) for _, score in pairs]
-            if not all(map(math.isfinite, scores)):
-                problems.add(None, f"query {topic}: a score is not a finite number")
-            for doc_id in _repeated(docs):
-                problems.add(None, f"query {topic}: document {doc_id} stands twice")
-            self._ranked[topic] = _ranked(docs, scores)
-        problems.raise_if_any()
+            columns[topic] = [doc_id for doc_id, _ in pairs], [float(score) for _, score in pairs]
+        self.tag, self._ranked = tag, _checked(columns)
+
+    @classmethod
+    def of_columns(
+        cls, columns: Mapping[str, tuple[list[str], list[float]]], tag: str = "polyray"
+    ) -> Run:
+        """A run from each query's document ids and their scores, in any order.
+
+        >>> Run.of_columns({"q1": (["a", "b"], [1.0, 2.0])}) == Run({"q1": [("a", 1), ("b", 2)]})
+        True
+
+        Quicker than pairs where there are many; raises as the class does.
+        """
+        return cls._of(_checked(columns), tag)
 
     @classmethod
     def _of(cls, ranked: dict[str, _Ranked], tag: str) -> Run:
@@ -173,6 +178,18 @@ class Run(Mapping[str, list[Hit]]):
                     parts.setdefault(doc, []).append(1.0 / (k + rank))
             fused[topic] = _ranked(list(parts), [math.fsum(part) for part in parts.values()])
         return Run._of(fused, "rrf")
+
+
+def _checked(columns: Mapping[str, _Pairs]) -> dict[str, _Ranked]:
+    """Ranked lists out of columns; raises for bad scores and repeated documents."""
+    problems = Problems("run")
+    for topic, (docs, scores) in columns.items():
+        if not all(map(math.isfinite, scores)):
+            problems.add(None, f"query {topic}: a score is not a finite number")
+        for doc_id in _repeated(docs):
+            problems.add(None, f"query {topic}: document {doc_id} stands twice")
+    problems.raise_if_any()
+    return {topic: _ranked(docs, scores) for topic, (docs, scores) in columns.items()}
 
 
 def _repeated(docs: list[str]) -> list[str]:

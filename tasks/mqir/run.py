@@ -13,7 +13,7 @@ from polyray.collections.store import DocumentStore
 from polyray.evaluation.measures import Evaluation, evaluate, parse_measures
 from polyray.evaluation.tables import Table
 from polyray.progress import Progress
-from polyray.records import Qrel
+from polyray.records import Qrel, Query
 from polyray.retrieve.build import Built
 from polyray.retrieve.kinds import DenseRetriever, fuse
 from polyray.retrieve.settings import Bm25System, DenseSystem, FusionSystem
@@ -125,7 +125,8 @@ class _Study:
             facts["queries.truncated"] = built.retriever.truncated(queries)
         path = self.experiment.folder / "runs" / f"{system.name}.{condition.name}.trec"
         if path.is_file():
-            return (Run.read(str(path)) if path.stat().st_size else Run({})), facts
+            stored = Run.read(str(path)) if path.stat().st_size else Run({})
+            return _for_all(queries, stored), facts
         if isinstance(system, FusionSystem):
             parts = [runs[name][condition.name] for name in system.of]
             run = fuse(parts, system.k, self.config.hits, self.config.hits)
@@ -133,6 +134,7 @@ class _Study:
             if built is None:
                 raise RuntimeError("a system that is no fusion has an index")
             run = built.retriever.retrieve(queries, self.config.hits)
+        run = _for_all(queries, run)
         run.tag = system.name
         run.write(str(path))
         return run, facts
@@ -157,3 +159,11 @@ class _Study:
             described, facts = built.retriever.describe(), {**built.facts, **facts}
         evaluation = evaluate(run, qrels, self._measures)
         return Score(system.name, condition, evaluation, described, facts)
+
+
+def _for_all(queries: Sequence[Query], run: Run) -> Run:
+    """The same run with a list for every query, in the queries' order.
+
+    A run file cannot show an empty list; a run that was read is made equal to the one written.
+    """
+    return Run({query.query_id: run.get(query.query_id, []) for query in queries}, run.tag)

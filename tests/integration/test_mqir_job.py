@@ -24,8 +24,8 @@ SYSTEMS = (
     " {kind: fusion, name: rrf, of: [bm25, hash]}]"
 )
 CONDITIONS = 1 + 2 * 8 + 3
-SHARDS = 65
-"""200 documents: 64 shards of two, and the rest in one of the large ones that follow."""
+SHARDS = 50
+"""200 documents in shards of four."""
 
 
 def quickstart(output: Path, *more: str) -> MqirConfig:
@@ -173,11 +173,12 @@ def _job(output: Path, log: Path) -> subprocess.Popen[Any]:
     environment = {k: v for k, v in os.environ.items() if k != "MLFLOW_TRACKING_URI"}
     command = [sys.executable, "-m", "jobs.mqir", str(ROOT / "configs" / "quickstart.yaml")]
     for setting in (
-        SYSTEMS,
+        "systems=[{kind: dense, name: hash, model: 'hashing:64'}]",
+        "targets=[english]",
         f"output={output}",
         f"tracking=sqlite:///{output}/mlflow.db",
         "languages=[de]",
-        "workers.shard_documents=2",
+        "workers.shard_documents=4",
     ):
         command += ["--set", setting]
     with log.open("w") as out:
@@ -213,7 +214,7 @@ def test_killed_in_the_middle_and_started_again(tmp_path: Path) -> None:
 
     assert _job(output, log).wait(timeout=240) == 0, log.read_text()
     assert done == {path: path.stat().st_mtime_ns for path in done}
-    assert len(list((output / "indexes").glob("dense-*/?????.json"))) == 2 * SHARDS
+    assert len(list((output / "indexes").glob("dense-*/?????.json"))) == SHARDS
 
     whole = tmp_path / "whole"
     assert _job(whole, log).wait(timeout=240) == 0, log.read_text()

@@ -44,6 +44,7 @@ def test_what_the_model_reads(e5: TorchEncoder, cases: Path) -> None:
 
 def test_vectors_are_those_of_a_plain_call(e5: TorchEncoder) -> None:
     """Cosine of at least 0.99999 with SentenceTransformer.encode, whatever order and batch."""
+    import torch
     from sentence_transformers import SentenceTransformer
 
     texts = [
@@ -53,7 +54,8 @@ def test_vectors_are_those_of_a_plain_call(e5: TorchEncoder) -> None:
         "酸种面包是怎么做的?",
         "نان خمیرترش چگونه پخته می‌شود؟",
     ]
-    plain = SentenceTransformer(str(folder_of(E5)), device="cpu")
+    weights = {"dtype": torch.float32}
+    plain = SentenceTransformer(str(folder_of(E5)), device="cpu", model_kwargs=weights)
     theirs = plain.encode(texts, prompt="query: ", normalize_embeddings=True)
     ours = e5.encode_queries(texts)
     assert ours.dtype == np.float32

@@ -18,14 +18,13 @@ import os
 import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from polyray.errors import ConfigError, PolyrayError
-from polyray.indexes.jvm import detach_thread, java_class, java_list
+from polyray.indexes.jvm import java_class, java_list
 from polyray.indexes.manifest import read_manifest, write_manifest
 from polyray.languages import language
 from polyray.records import Document, Query
@@ -36,10 +35,8 @@ __all__ = ["Bm25Index", "analyzer_of"]
 LOWERCASE = "lowercase"
 KIND = "bm25"
 _BATCH = 1000
-_CHUNK = 100
-"""Queries that one call into Java answers."""
-_Row = tuple[str, float]
-"""A hit: its number in ``ids.parquet`` and its score."""
+_Columns = tuple[list[str], list[float]]
+"""Document ids and their scores, best first."""
 
 
 def analyzer_of(code: str) -> str:
@@ -122,64 +119,59 @@ class Bm25Index:
         }
 
     def search(self, queries: Sequence[Query], k: int) -> Run:
-        """The best ``k`` documents of each query; one call into Java for a hundred of them.
+        """The best ``k`` documents of each query; one call into Java for all of them.
 
         A query without words that the index analyses has an empty list.
         """
-        found: dict[str, list[tuple[str, float]]] = {query.query_id: [] for query in queries}
+        found: dict[str, _Columns] = {query.query_id: ([], []) for query in queries}
         asked = {q.query_id: _analysed(q.text, self._analyzer) for q in queries}
         pending = {key: text for key, text in asked.items() if text.strip()}
         depth = 2 * k if self._passages else k
         while pending and self._searcher is not None:
             again = {}
-            for key, hits in self._batch(pending, depth):
-                best = self._documents(hits)
-                if len(best) >= k or len(hits) < depth:
-                    found[key] = best[:k]
+            for key, numbers, scores in self._batch(pending, depth):
+                docs, best = self._documents(numbers, scores)
+                if len(docs) >= k or len(numbers) < depth:
+                    found[key] = docs[:k], best[:k]
                 else:
                     again[key] = pending[key]
             pending, depth = again, depth * 4
-        return Run(found, tag="bm25")
+        return Run.of_columns(found, tag="bm25")
 
-    def _documents(self, hits: list[_Row]) -> list[tuple[str, float]]:
+    def _documents(self, numbers: list[str], scores: list[float]) -> _Columns:
         """Documents in Lucene's order, each with the score of its best row.
 
         A score that is not below the one before it, as after a hundred ties, is lowered to the
         next smaller number, so that the order is the scores' own.
         """
-        if not hits:
-            return []
-        numbers, scores = zip(*hits, strict=True)
         ids = list(map(self._ids.__getitem__, map(int, numbers)))
         if not self._passages and all(map(operator.gt, scores, scores[1:])):
-            return list(zip(ids, scores, strict=True))
+            return ids, scores
         best: dict[str, float] = {}
         last = math.inf
         for doc_id, score in zip(ids, scores, strict=True):
             if doc_id not in best:
                 last = min(score, math.nextafter(last, -math.inf))
                 best[doc_id] = last
-        return list(best.items())
+        return list(best), list(best.values())
 
-    def _batch(self, texts: dict[str, str], depth: int) -> Iterator[tuple[str, list[_Row]]]:
-        """Anserini's own batch search in chunks: one is read while the next one is searched."""
+    def _batch(
+        self, texts: dict[str, str], depth: int
+    ) -> Iterator[tuple[str, list[str], list[float]]]:
+        """Anserini's own batch search: each query with its hits' numbers and scores.
+
+        The answer comes over as one JSON text. Its pairs are strung together before it is
+        parsed: a list a hit would take longer than all the rest.
+        """
         keys = list(texts)
-        chunks = [keys[at : at + _CHUNK] for at in range(0, len(keys), _CHUNK)]
-        with ThreadPoolExecutor(1) as pool:
-            answers = [
-                pool.submit(self._ask, [texts[key] for key in chunk], depth) for chunk in chunks
-            ]
-            pool.submit(detach_thread)
-            for chunk, answer in zip(chunks, answers, strict=True):
-                for number, hits in json.loads(answer.result()).items():
-                    yield chunk[int(number)], hits
-
-    def _ask(self, texts: list[str], depth: int) -> str:
-        """The hits of each text under its number, as one JSON text: one crossing for all."""
-        numbers = java_list([str(number) for number in range(len(texts))])
-        answer = self._searcher.batch_search(java_list(texts), numbers, depth, self._threads)
-        found: str = _mapper().writeValueAsString(answer)
-        return found
+        numbers = java_list([str(number) for number in range(len(keys))])
+        answer = self._searcher.batch_search(
+            java_list(list(texts.values())), numbers, depth, self._threads
+        )
+        text = _mapper().writeValueAsString(answer).replace("],[", ",")
+        for number, hits in json.loads(text).items():
+            flat = hits[0] if hits else []
+            yield keys[int(number)], flat[0::2], flat[1::2]
 
 
 @cache

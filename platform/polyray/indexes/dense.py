@@ -101,7 +101,7 @@ class DenseIndex:
         wanted: np.ndarray = np.ascontiguousarray(vectors, dtype=np.float32)
         if not np.isfinite(wanted).all():
             raise PolyrayError("a query's vector is not finite: check the model and its precision")
-        rankings: dict[str, list[tuple[str, float]]] = {}
+        found: dict[str, tuple[list[str], list[float]]] = {}
         for start in range(0, len(query_ids), PASS):
             ids = query_ids[start : start + PASS]
             asked = wanted[start : start + PASS]
@@ -116,9 +116,9 @@ class DenseIndex:
                             scores = np.maximum.reduceat(scores, starts, axis=1)
                         top.add(scores, first)
                     first += len(starts)
-            found = (ranking for top in tops for ranking in top.rankings())
-            rankings.update(zip(ids, found, strict=True))
-        return Run(rankings, tag="dense")
+            columns = (columns for top in tops for columns in top.columns())
+            found.update(zip(ids, columns, strict=True))
+        return Run.of_columns(found, tag="dense").top(k)
 
 
 class _Part:

@@ -8,7 +8,7 @@ from typing import Any
 
 from polyray.errors import MissingPrerequisite
 
-__all__ = ["detach_thread", "java_class", "java_list"]
+__all__ = ["java_class", "java_list"]
 
 # -Xrs leaves SIGINT, SIGTERM and SIGHUP to Python: Java would end the process at once.
 _UNWANTED = "--add-modules=jdk.incubator.vector"
@@ -62,10 +62,3 @@ def java_list(items: list[str]) -> Any:
     for item in items:
         filled.add(item)
     return filled
-
-
-def detach_thread() -> None:
-    """Take this thread out of the machine: a thread that called Java does so before it ends."""
-    import jnius
-
-    jnius.detach()

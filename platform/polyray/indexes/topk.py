@@ -47,15 +47,18 @@ class TopDocuments:
             if self._size > self._limit:
                 self._cut_ties()
 
-    def rankings(self) -> list[list[tuple[str, float]]]:
-        """For each query at most ``k`` (document id, score), best first."""
+    def columns(self) -> list[tuple[list[str], list[float]]]:
+        """For each query the ids and scores of the best ``k`` documents, and of ties with the k-th.
+
+        By falling score; those that tie in any order.
+        """
         if not self._size:
-            return [[] for _ in range(self._queries)]
+            return [([], []) for _ in range(self._queries)]
         self._prune()
         begins = self._begins(self._rows[0]).tolist()
         ids = list(map(self._doc_ids.__getitem__, self._docs[0].tolist()))
-        pairs = list(zip(ids, self._scores[0].tolist(), strict=True))
-        return [_by_score_and_id(pairs[a:b])[: self._k] for a, b in pairwise(begins)]
+        scores = self._scores[0].tolist()
+        return [(ids[a:b], scores[a:b]) for a, b in pairwise(begins)]
 
     def _begins(self, rows: np.ndarray) -> np.ndarray:
         """Where each query's entries begin in sorted ``rows``, and the end of the last."""
@@ -107,10 +110,3 @@ def _falling_keys(rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
     bits = np.negative(scores).view(np.uint32)
     bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
     return rows.astype(np.uint64) << np.uint64(32) | bits
-
-
-def _by_score_and_id(pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Pairs that fall in score, with ties put in order of falling id."""
-    if all(before[1] > after[1] for before, after in pairwise(pairs)):
-        return pairs
-    return sorted(pairs, key=lambda pair: (pair[1], pair[0]), reverse=True)

@@ -109,9 +109,9 @@ def test_memory_is_bounded_and_the_best_stay_whatever_the_order(order: str) -> N
         part = scores[start : start + width]
         top.add(np.stack([part, -part]), start)
         assert sum(map(len, top._scores)) <= 2 * 2 * k
-    for ranking, values in zip(top.rankings(), (scores, -scores), strict=True):
+    for (docs, found), values in zip(top.columns(), (scores, -scores), strict=True):
         best = sorted(zip(values.tolist(), ids, strict=True), reverse=True)[:k]
-        assert ranking == [(doc_id, score) for score, doc_id in best]
+        assert sorted(zip(found, docs, strict=True), reverse=True)[:k] == best
 
 
 def test_no_queries_and_vectors_that_are_not_finite(tmp_path: Path) -> None:
