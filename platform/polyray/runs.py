@@ -301,7 +301,7 @@ def _read_lines(path: str | Path, keep_best: bool) -> tuple[dict[str, _Pairs], s
             what = (
                 f"query {topic}: document {doc} stands twice, in lines {docs[doc][1]} and {number}"
             )
-            problems.add(number, what, "keep one, or read with duplicates='best'")
+            problems.add(number, what, "keep one of them, or say duplicates best")
     problems.raise_if_any()
     if not first:
         raise InputError(Problem(str(path), None, "no results in the file", "give a run file"))
