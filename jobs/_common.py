@@ -62,4 +62,6 @@ def show(outcome: Outcome) -> None:
     console = Console() if sys.stdout.isatty() else Console(width=120)
     for table in outcome.tables:
         console.print(table.rich())
+    for note in getattr(outcome, "notes", []):
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     console.print(f"results: {outcome.folder}", highlight=False, soft_wrap=True)

@@ -47,6 +47,24 @@ class MqirResult:
     collections: dict[str, Any]
     seconds: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the tables has to know: what was skipped, empty, missing or cut."""
+        found = []
+        for code, facts in self.collections.items():
+            if facts["skipped_empty"]:
+                some = ", ".join(facts["skipped_empty_ids"][:10])
+                found.append(f"{code} documents: {facts['skipped_empty']} empty, skipped: {some}")
+        for kind, what in (("empty_queries", "empty"), ("missing_topics", "missing")):
+            for name, ids in self.queries[kind].items():
+                found.append(f"{name} queries: {len(ids)} {what}: {', '.join(ids[:10])}")
+        for score in self.scores:
+            where = f"{score.system}, {score.condition.name}"
+            for kind, what in (("queries", "queries"), ("index", "passages")):
+                if count := score.facts.get(f"{kind}.truncated"):
+                    found.append(f"{where}: {count} {what} longer than the model reads, cut")
+        return found
+
 
 def run_mqir(config: MqirConfig) -> MqirResult:
     """Search with every query variant, and score MonoIR, CLIR and MQIR for every system."""
