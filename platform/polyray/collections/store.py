@@ -33,7 +33,7 @@ FORMAT = 1
 
 
 def fingerprint(path: str) -> str:
-    """What identifies an input: SHA-256 over the names and bytes of its files.
+    """What identifies an input: SHA-256 over the bytes of its files, in the order of their names.
 
     An ``irds:`` collection, which its own package checks, is identified by its id.
     """

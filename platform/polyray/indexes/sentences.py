@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from polyray.files import atomic_path, read_json, sha256_of, sha256_text, write_json
 from polyray.indexes.actors import map_on_actors
 from polyray.indexes.manifest import read_manifest, settings_key, write_manifest
+from polyray.indexes.shards import check_finite
 from polyray.models.packaged import ensure_available
 from polyray.models.settings import EncoderSettings
 
@@ -75,6 +76,7 @@ class SentenceEncoder:
         import numpy as np
 
         vectors: np.ndarray = self._encoder.encode_queries(task.texts).astype(np.float32)
+        check_finite(vectors, self._encoder)
         with atomic_path(task.vectors) as temporary, temporary.open("wb") as handle:
             np.save(handle, vectors)
         facts = {

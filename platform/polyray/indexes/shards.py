@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polyray.errors import PolyrayError
 from polyray.files import atomic_path, read_json, sha256_of, write_json
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from polyray.models.dense import Encoder
     from polyray.text.tokenizers import WindowTokenizer
 
-__all__ = ["ShardEncoder", "ShardTask", "is_whole", "shard_paths"]
+__all__ = ["ShardEncoder", "ShardTask", "check_finite", "is_whole", "read_vectors", "shard_paths"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class ShardEncoder:
         passages = [passage for group in by_document for passage in group]
         texts = [passage.text for passage in passages]
         vectors: np.ndarray = self._encoder.encode_passages(texts).astype(np.float16)
+        check_finite(vectors, self._encoder)
         paths = shard_paths(Path(task.output), task.number)
         with atomic_path(paths["vectors"]) as temporary, temporary.open("wb") as handle:
             np.save(handle, vectors)
@@ -104,6 +106,18 @@ class ShardEncoder:
         }
         with atomic_path(path) as temporary:
             pq.write_table(pa.table(columns), temporary)
+
+
+def check_finite(vectors: np.ndarray, encoder: Encoder) -> None:
+    """Raise :class:`~polyray.errors.PolyrayError` for NaN or infinity: no search would show it."""
+    import numpy as np
+
+    if not np.isfinite(vectors).all():
+        facts = encoder.describe()
+        raise PolyrayError(
+            f"{facts.get('model')} gave vectors that are not finite "
+            f"in {facts.get('precision')}: try precision float32"
+        )
 
 
 def read_vectors(path: Path) -> np.ndarray:

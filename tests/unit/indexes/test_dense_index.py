@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from polyray.collections.store import DocumentStore, fingerprint
-from polyray.errors import IndexDamaged
+from polyray.errors import IndexDamaged, PolyrayError
 from polyray.files import read_json
 from polyray.indexes.dense import DenseIndex
 from polyray.indexes.encode import EncodeSettings, load_worker
@@ -201,3 +201,18 @@ def test_an_error_while_reading_leaves_no_store(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="stop"):
         DocumentStore.build(tmp_path / "s", documents(), "x")  # type: ignore[arg-type]
     assert not (tmp_path / "s").exists()
+
+
+def test_vectors_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    class Broken(LengthEncoder):
+        def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+            return np.full((len(texts), 2), np.nan, np.float32)
+
+        def describe(self) -> dict[str, object]:
+            return {"model": "broken", "precision": "float16"}
+
+    store = DocumentStore.build(tmp_path / "store", [Document("a", "x")], "x")
+    worker = ShardEncoder(Broken(), WhitespaceTokenizer(), 180, 90)  # type: ignore[arg-type]
+    with pytest.raises(PolyrayError, match="broken gave vectors that are not finite in float16"):
+        worker(tasks_of(store, tmp_path / "out")[0])
+    assert not (tmp_path / "out").exists()
