@@ -208,6 +208,7 @@ def _index(folder: Path, rows: Iterable[Document], analyzer: str, threads: int) 
     numbers = array("q", bytes(8 * len(ids)))
     for number, position in enumerate(order):
         numbers[position] = number
+    width = len(str(len(ids)))  # equal lengths sort as numbers do; short ones cross from Java fast
     arguments = ["-index", str(folder / "lucene"), "-input", "", "-collection", "JsonCollection"]
     arguments += ["-threads", str(threads)]
     arguments += ["-pretokenized"] if analyzer == LOWERCASE else ["-language", analyzer]
@@ -216,7 +217,9 @@ def _index(folder: Path, rows: Iterable[Document], analyzer: str, threads: int) 
     try:
         while batch := list(islice(pairs, _BATCH)):
             texts = [
-                json.dumps({"id": f"{number:012d}", "contents": _analysed(row.contents, analyzer)})
+                json.dumps(
+                    {"id": f"{number:0{width}d}", "contents": _analysed(row.contents, analyzer)}
+                )
                 for number, row in batch
             ]
             added = indexer.addRawDocuments(texts)
