@@ -26,10 +26,10 @@ class EncodeSettings:
 
 def load_worker(settings: EncodeSettings, threads: int | None = None) -> ShardEncoder:
     """The plain worker, with its model; ``threads`` bounds torch's threads on a CPU."""
-    from polyray.models.dense import load_encoder
+    from polyray.models.dense import is_light, load_encoder
     from polyray.text.tokenizers import window_tokenizer
 
-    if threads is not None and not settings.encoder.model.startswith("hashing:"):
+    if threads is not None and not is_light(settings.encoder.model):
         import torch
 
         torch.set_num_threads(threads)

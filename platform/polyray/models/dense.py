@@ -15,7 +15,15 @@ from polyray.models.settings import EncoderSettings, Family, family_of
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Encoder", "HashingEncoder", "OnnxEncoder", "TorchEncoder", "load_encoder", "resolved"]
+__all__ = [
+    "Encoder",
+    "HashingEncoder",
+    "OnnxEncoder",
+    "TorchEncoder",
+    "is_light",
+    "load_encoder",
+    "resolved",
+]
 
 
 class Encoder(Protocol):
@@ -43,7 +51,7 @@ class Encoder(Protocol):
 
 def resolved(settings: EncoderSettings) -> EncoderSettings:
     """The same settings with device, precision and batch size chosen for this machine."""
-    if _is_light(settings.model):
+    if is_light(settings.model):
         return settings.model_copy(update={"device": "cpu", "precision": "float32"})
     device = choose_device(settings.device)
     return settings.model_copy(
@@ -69,7 +77,8 @@ def load_encoder(settings: EncoderSettings | str) -> Encoder:
     return TorchEncoder(resolved(wanted))
 
 
-def _is_light(model: str) -> bool:
+def is_light(model: str) -> bool:
+    """Whether a model runs without torch, on the CPU, and has no tokenizer of its own."""
     return model.startswith("hashing:") or model == f"{PREFIX}use-multilingual-v3"
 
 

@@ -118,10 +118,10 @@ def build_dense(
     from polyray.errors import IndexDamaged
     from polyray.indexes.dense import DenseIndex
     from polyray.indexes.encode import EncodeSettings
+    from polyray.models.dense import is_light
     from polyray.retrieve.kinds import DenseRetriever
 
-    light = encoder.model.startswith("hashing:") or encoder.model.endswith("use-multilingual-v3")
-    tokenizer = system.passages.tokenizer or ("words" if light else encoder.model)
+    tokenizer = system.passages.tokenizer or ("words" if is_light(encoder.model) else encoder.model)
     windows = {**system.passages.model_dump(), "tokenizer": tokenizer}
     described = {
         "documents": identity,
