@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["actors_and_cpus", "quiet_environment", "started"]
+__all__ = ["actors_and_cpus", "largest_node", "quiet_environment", "started"]
 
 _LOCAL_STORE = 512 * 1024 * 1024
 """Object store of a local Ray, in bytes: shards travel as file names, not as objects."""
@@ -136,6 +136,14 @@ def _quieten_data() -> None:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
 
 
+def largest_node() -> int:
+    """CPUs of the node that has most of them."""
+    import ray
+
+    nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+    return max(1, int(max(nodes, default=1)))
+
+
 def actors_and_cpus(actors: int | None, cpus: int | None, *, gpu: bool) -> tuple[int, float, float]:
     """How many encoding actors, and the CPUs and GPUs of each.
 
@@ -145,8 +153,7 @@ def actors_and_cpus(actors: int | None, cpus: int | None, *, gpu: bool) -> tuple
     import ray
 
     total = ray.cluster_resources()
-    nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
     if gpu and total.get("GPU", 0) >= 1:
         return actors or int(total["GPU"]), float(cpus or 1), 1.0
-    width = float(cpus or max(1, min(8, int(max(nodes, default=1)))))
+    width = float(cpus or min(8, largest_node()))
     return actors or max(1, int(total.get("CPU", 1) // width)), width, 0.0

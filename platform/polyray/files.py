@@ -78,9 +78,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_json(path: str | Path, value: Any) -> None:
-    """Write ``value`` as indented UTF-8 JSON, atomically; NaN and infinity are refused."""
-    text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False)
+def write_json(path: str | Path, value: Any, *, indent: int | None = 1) -> None:
+    """Write ``value`` as UTF-8 JSON, atomically; NaN and infinity are refused."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, sort_keys=True, allow_nan=False)
     with atomic_path(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 

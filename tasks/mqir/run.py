@@ -15,8 +15,8 @@ from polyray.evaluation.tables import Table
 from polyray.progress import Progress
 from polyray.records import Qrel, Query
 from polyray.retrieve.build import Built
-from polyray.retrieve.kinds import DenseRetriever, fuse
-from polyray.retrieve.settings import Bm25System, DenseSystem, FusionSystem
+from polyray.retrieve.kinds import DenseRetriever, LateRetriever, fuse
+from polyray.retrieve.settings import FusionSystem, System
 from polyray.runs import Run
 from tasks.mqir.config import MqirConfig
 from tasks.mqir.data import Condition, QuerySets, conditions, place, read_queries
@@ -131,7 +131,7 @@ class _Study:
 
     def _run(
         self,
-        system: Bm25System | DenseSystem | FusionSystem,
+        system: System,
         condition: Condition,
         built: Built | None,
         runs: dict[str, dict[str, Run]],
@@ -139,7 +139,7 @@ class _Study:
         """The ranking of a condition, read from its file where an earlier start wrote it."""
         queries = self.queries.of(condition)
         facts: dict[str, Any] = {"queries": len(queries)}
-        if built is not None and isinstance(built.retriever, DenseRetriever):
+        if built is not None and isinstance(built.retriever, DenseRetriever | LateRetriever):
             facts["queries.truncated"] = built.retriever.truncated(queries)
         path = self.experiment.folder / "runs" / f"{system.name}.{condition.name}.trec"
         if path.is_file():
@@ -159,7 +159,7 @@ class _Study:
 
     def _score(
         self,
-        system: Bm25System | DenseSystem | FusionSystem,
+        system: System,
         condition: Condition,
         run: Run,
         qrels: Sequence[Qrel],

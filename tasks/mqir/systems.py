@@ -5,7 +5,6 @@ The job and the live endpoint both go through here, so that they search the same
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from polyray.collections.documents import read_documents
@@ -13,26 +12,15 @@ from polyray.collections.store import DocumentStore, fingerprint
 from polyray.errors import ConfigError
 from polyray.experiment import Experiment
 from polyray.files import sha256_text
-from polyray.models.dense import resolved
-from polyray.models.settings import EncoderSettings
 from polyray.retrieve import Retriever
-from polyray.retrieve.build import (
-    Built,
-    Encoders,
-    build_bm25,
-    build_dense,
-    encoder_settings,
-    open_store,
-)
+from polyray.retrieve.build import Built, open_store
+from polyray.retrieve.builder import Builder, Report
 from polyray.retrieve.kinds import FusionRetriever
-from polyray.retrieve.settings import Bm25System, DenseSystem, FusionSystem
+from polyray.retrieve.settings import Bm25System, DenseSystem, FusionSystem, LateSystem
 from tasks.mqir.config import MqirConfig
 from tasks.mqir.data import QuerySets, native_documents, place
 
 __all__ = ["Systems", "document_languages"]
-
-Report = Callable[[str, int, int], None]
-"""Told the step at hand, how much of it is done, and out of how much."""
 
 
 def document_languages(config: MqirConfig) -> list[str]:
@@ -54,10 +42,10 @@ class Systems:
         self.codes = document_languages(config)
         self._documents = {code: place(config.documents.path, code) for code in self.codes}
         self._identities = {code: fingerprint(path) for code, path in self._documents.items()}
-        self._encoders = Encoders()
         self.experiment = Experiment(
             config.name, config, self._inputs(queries), Path(config.output).absolute()
         )
+        self._builder = Builder(self.experiment, config.workers)
 
     def _inputs(self, sets: QuerySets) -> dict[str, str]:
         """Fingerprints of documents and judgments, and of the queries as they are asked."""
@@ -79,29 +67,14 @@ class Systems:
         )
 
     def build(
-        self, system: Bm25System | DenseSystem, store: DocumentStore, code: str, report: Report
+        self,
+        system: Bm25System | DenseSystem | LateSystem,
+        store: DocumentStore,
+        code: str,
+        report: Report,
     ) -> Built:
         """One system over the documents in the language ``code``."""
-        identity = self._identities[code]
-        if isinstance(system, Bm25System):
-            return build_bm25(system, store, code, self.experiment.indexes, identity)
-        return build_dense(
-            system,
-            self._chosen(system),
-            store,
-            self.experiment.indexes,
-            identity,
-            self.config.workers,
-            self._encoders,
-            lambda name, done, total: report(f"{code} documents, {name}: shards", done, total),
-        )
-
-    def _chosen(self, system: DenseSystem) -> EncoderSettings:
-        """Device, precision and batch size: chosen once for this experiment, then kept."""
-        wanted = encoder_settings(system)
-        chosen = resolved(wanted).model_dump(include={"device", "precision", "batch_size"})
-        kept = self.experiment.keep(f"{system.name}.encoder", chosen)
-        return wanted.model_copy(update=kept)
+        return self._builder.build(system, store, code, self._identities[code], report)
 
     def check(self, code: str) -> None:
         """Raise :class:`~polyray.errors.ConfigError` unless there are documents in ``code``."""

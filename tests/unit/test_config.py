@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.index import IndexConfig
 from polyray.config import canonical, config_hash, load_config
 from polyray.errors import ConfigError
 from tasks.clsd.config import ClsdConfig
@@ -17,13 +18,12 @@ QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 
 def test_every_config_in_the_repository_validates() -> None:
     found = sorted((ROOT / "configs").rglob("*.yaml"))
-    models = {"mqir": MqirConfig, "clsd": ClsdConfig}
+    models = {"clsd": ClsdConfig, "index": IndexConfig}
     checked = 0
     for path in found:
         if path.parent.name == "fragments":
             continue
-        model = models["clsd" if path.parent.name == "clsd" else "mqir"]
-        load_config(path, [], model)
+        load_config(path, [], models.get(path.parent.name, MqirConfig))
         checked += 1
     assert checked >= 9
 

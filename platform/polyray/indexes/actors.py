@@ -7,7 +7,7 @@ from typing import Any
 
 from polyray.errors import PolyrayError
 
-__all__ = ["map_on_actors"]
+__all__ = ["map_on_actors", "user_error"]
 
 
 def map_on_actors(
@@ -18,11 +18,13 @@ def map_on_actors(
     gpu: bool,
     actors: int | None = None,
     cpus: int | None = None,
+    whole_node: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield what ``actor(settings, threads)`` answers to each row, in any order.
 
     Every row is a block of its own, so that scheduling cannot change what a worker sees. Needs a
-    running Ray unless there are no rows. A :class:`~polyray.errors.PolyrayError` that a worker
+    running Ray unless there are no rows. With ``whole_node`` there is one actor, which has all
+    processors of the largest node. A :class:`~polyray.errors.PolyrayError` that a worker
     raises comes out as itself.
     """
     if not rows:
@@ -30,8 +32,10 @@ def map_on_actors(
     import ray
     from ray.exceptions import RayError
 
-    from polyray.cluster import actors_and_cpus
+    from polyray.cluster import actors_and_cpus, largest_node
 
+    if whole_node:
+        actors, cpus = 1, largest_node()
     count, width, gpus = actors_and_cpus(actors, cpus, gpu=gpu)
     data = ray.data.from_items(list(rows), override_num_blocks=len(rows))
     mapped = data.map(
@@ -44,10 +48,10 @@ def map_on_actors(
     try:
         yield from mapped.iter_rows()
     except RayError as error:
-        raise _cause(error) from None
+        raise user_error(error) from None
 
 
-def _cause(error: Exception) -> Exception:
+def user_error(error: Exception) -> Exception:
     """The user's own error inside Ray's wrapping, or Ray's where there is none."""
     seen: BaseException | None = error
     while seen is not None:

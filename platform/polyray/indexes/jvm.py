@@ -8,7 +8,7 @@ from typing import Any
 
 from polyray.errors import MissingPrerequisite
 
-__all__ = ["java_class", "java_list"]
+__all__ = ["java_class", "java_list", "leave_thread"]
 
 # -Xrs leaves SIGINT, SIGTERM and SIGHUP to Python: Java would end the process at once.
 _UNWANTED = "--add-modules=jdk.incubator.vector"
@@ -57,8 +57,15 @@ def java_class(name: str) -> Any:
 
 
 def java_list(items: list[str]) -> Any:
-    """A ``java.util.ArrayList`` of strings."""
-    filled = java_class("java.util.ArrayList")()
-    for item in items:
-        filled.add(item)
-    return filled
+    """A ``java.util.List`` of strings, handed over in one call."""
+    return java_class("java.util.Arrays").asList(*items)
+
+
+def leave_thread() -> None:
+    """Let Java forget the calling thread, unless it is the main one: call it before one ends."""
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        import jnius
+
+        jnius.detach()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,28 @@ def settings_key(settings: dict[str, Any]) -> str:
     return sha256_text(json.dumps(settings, sort_keys=True, ensure_ascii=False))[:16]
 
 
-def write_manifest(folder: Path, kind: str, settings: dict[str, Any], **facts: Any) -> None:
-    """Close an index: list every file with size and SHA-256; written last, atomically."""
-    files = {
-        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != NAME and not path.name.startswith(".")
-    }
+def write_manifest(
+    folder: Path,
+    kind: str,
+    settings: dict[str, Any],
+    *,
+    known: Mapping[str, str] | None = None,
+    without: str = "",
+    **facts: Any,
+) -> None:
+    """Close an index: list every file with size and SHA-256; written last, atomically.
+
+    ``known`` are SHA-256 that need not be computed again; ``without`` is a sub-folder that is no
+    part of the index.
+    """
+    known = known or {}
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        inside = bool(without) and name.startswith(f"{without}/")
+        if path.is_file() and path.name != NAME and not path.name.startswith(".") and not inside:
+            sha256 = known.get(name) or sha256_of(path)
+            files[name] = {"bytes": path.stat().st_size, "sha256": sha256}
     content = {"kind": kind, "format": 1, "settings": settings, **facts, "files": files}
     write_json(folder / NAME, content)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["EncoderSettings", "Family", "family_of"]
+__all__ = ["EncoderSettings", "Family", "LateSettings", "family_of"]
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
@@ -69,3 +69,48 @@ def family_of(model: str) -> Family | None:
         if any(word == name or (name != "e5" and name in word) for word in words):
             return family
     return None
+
+
+class LateSettings(BaseModel):
+    """A late-interaction model: a checkpoint by name, or a new one from a backbone.
+
+    ``model`` is a colbert-ai, PyLate or sentence-transformers checkpoint (hub id or folder) or
+    ``hashing:DIM``. ``backbone`` is any encoder (``packaged:NAME``, hub id, folder) that gets
+    markers and a projection to ``dim`` from ``seed``: untrained, and called so in every figure.
+    ``doc_maxlen`` and ``query_maxlen`` count special tokens and the marker; where they are not
+    given the checkpoint's own stand, or 183 and 32.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str | None = None
+    backbone: str | None = None
+    dim: int = Field(default=128, gt=0, multiple_of=8)
+    projection: Literal["random", "identity"] = "random"
+    seed: int = Field(default=42, ge=0)
+    mask_punctuation: bool = True
+    doc_maxlen: int | None = Field(default=None, gt=3)
+    query_maxlen: int | None = Field(default=None, gt=3)
+    device: str = "auto"
+    precision: Precision = "auto"
+    batch_size: int | None = Field(default=None, gt=0)
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+    @model_validator(mode="after")
+    def _one_source(self) -> LateSettings:
+        if (self.model is None) == (self.backbone is None):
+            raise ValueError("name either a model (a checkpoint) or a backbone to make one of")
+        return self
+
+    @property
+    def is_light(self) -> bool:
+        """Whether it runs without torch and has no tokenizer of its own."""
+        return (self.model or "").startswith("hashing:")
+
+    @property
+    def label(self) -> str:
+        """What to call the model in tables: its name, or that of its backbone, untrained."""
+        if self.model is not None:
+            return self.model
+        return f"ColBERT of {self.backbone}, untrained {self.projection} projection to {self.dim}"

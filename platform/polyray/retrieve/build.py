@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyray.collections.store import DocumentStore
 from polyray.indexes.manifest import settings_key
-from polyray.models.settings import EncoderSettings
+from polyray.models.settings import EncoderSettings, LateSettings
 from polyray.records import Document
 from polyray.retrieve import Retriever
-from polyray.retrieve.settings import Bm25System, DenseSystem, Windows, Workers
+from polyray.retrieve.settings import Bm25System, DenseSystem, LateSystem, Windows, Workers
 
 if TYPE_CHECKING:
     from polyray.models.dense import Encoder
+    from polyray.models.late import LateEncoder
 
-__all__ = ["Built", "Encoders", "build_bm25", "build_dense", "open_store"]
+__all__ = ["Built", "Encoders", "build_bm25", "build_dense", "build_late", "open_store"]
 
 Progress = Callable[[str, int, int], None]
 
@@ -27,6 +29,7 @@ class Encoders:
     """Encoders of the driver's process, each model loaded once."""
 
     _loaded: dict[str, Encoder] = field(default_factory=dict)
+    _late: dict[str, LateEncoder] = field(default_factory=dict)
 
     def get(self, settings: EncoderSettings) -> Encoder:
         """The encoder of these settings."""
@@ -37,14 +40,27 @@ class Encoders:
             self._loaded[key] = load_encoder(settings)
         return self._loaded[key]
 
+    def get_late(self, settings: LateSettings) -> LateEncoder:
+        """The late-interaction encoder of these settings."""
+        from polyray.models.late import load_late
+
+        key = settings.model_dump_json()
+        if key not in self._late:
+            self._late[key] = load_late(settings)
+        return self._late[key]
+
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A retriever, and the facts of its index that go into the results."""
+    """A retriever, the facts of its index that go into the results, and where the index lies.
+
+    ``encoded`` counts what was encoded by this call: shards of a dense index, passages of a late.
+    """
 
     retriever: Retriever
     facts: dict[str, Any]
-    encoded_shards: int = 0
+    folders: tuple[Path, ...]
+    encoded: int = 0
 
 
 def open_store(
@@ -60,18 +76,19 @@ def build_bm25(
     system: Bm25System, store: DocumentStore, code: str, indexes: Path, identity: str
 ) -> Built:
     """A BM25 retriever for documents in the language ``code``."""
-    from polyray.indexes.bm25 import Bm25Index, analyzer_of
+    from polyray.indexes.bm25 import FORM, Bm25Index, analyzer_of
     from polyray.retrieve.kinds import Bm25Retriever
 
     windows = system.passages.model_dump() if system.passages else None
     settings = {"documents": identity, "passages": windows}
-    key = settings_key({**settings, "language": code, "analyzer": analyzer_of(code)})
+    named = {"language": code, "analyzer": analyzer_of(code), "form": FORM}
+    key = settings_key({**settings, **named})
     folder = indexes / f"bm25-{code}-{key}"
     rows = _Passages(store, system.passages) if system.passages else store
     Bm25Index.build(folder, rows, code=code, passages=windows is not None, settings=settings)
     index = Bm25Index(folder, k1=system.k1, b=system.b)
     facts = {"index.rows": index.manifest["rows"], "index.documents": store.documents}
-    return Built(Bm25Retriever(index), facts)
+    return Built(Bm25Retriever(index), facts, (folder,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,4 +172,84 @@ def build_dense(
         f"index.{name}": index.manifest[name]
         for name in ("documents", "passages", "truncated", "without_passages")
     }
-    return Built(DenseRetriever(index, encoders.get(encoder)), facts, encoded)
+    return Built(DenseRetriever(index, encoders.get(encoder)), facts, (folder,), encoded)
+
+
+def late_settings(system: LateSystem) -> LateSettings:
+    """The encoder part of a late-interaction system's settings."""
+    return LateSettings(**system.model_dump(include=set(LateSettings.model_fields)))
+
+
+def build_late(
+    system: LateSystem,
+    encoder: LateSettings,
+    store: DocumentStore,
+    indexes: Path,
+    identity: str,
+    workers: Workers,
+    encoders: Encoders,
+    progress: Progress | None = None,
+) -> Built:
+    """A late-interaction retriever; ``encoder`` are the system's settings with all choices made.
+
+    Starts or joins Ray only where something has to be encoded, or where there are several parts.
+    """
+    from polyray.cluster import started
+    from polyray.indexes.plaid.build import PlaidSettings, build_plaid
+    from polyray.indexes.plaid.parts import PlaidParts, part_shards
+    from polyray.indexes.plaid.search import PlaidIndex
+    from polyray.indexes.plaid.stages import CodecSettings
+    from polyray.models.late_files import checkpoint_of, fingerprint
+    from polyray.retrieve.kinds import LateRetriever
+
+    own = "words" if encoder.is_light else str(encoder.backbone or encoder.model)
+    tokenizer = system.passages.tokenizer or own
+    codec = CodecSettings(system.bits, system.kmeans_iterations, system.index_seed)
+    described = {
+        "documents": identity,
+        "passages": {**system.passages.model_dump(), "tokenizer": tokenizer},
+        "encoder": encoder.model_dump(exclude={"device", "query_maxlen"}),
+        "model_sha256": fingerprint(checkpoint_of(encoder), encoder.revision),
+        "codec": asdict(codec),
+        "shard_documents": workers.shard_documents,
+        "memory_map": system.memory_map,
+    }
+    windows = system.passages
+    job = PlaidSettings(
+        encoder, tokenizer, windows.length, windows.stride, codec, system.memory_map
+    )
+    runs = part_shards(len(store), system.parts)
+    folders, encoded = [], 0
+    for number, shards in enumerate(runs):
+        facts = described if len(runs) == 1 else {**described, "part": [number, len(runs)]}
+        folder = indexes / f"plaid-{settings_key(facts)}"
+        folders.append(folder)
+
+        def report(stage: str, done: int, total: int) -> None:
+            if progress is not None:
+                progress(f"{system.name} {stage}", done, total)
+
+        whole = (folder / "manifest.json").is_file()
+        with nullcontext() if whole else started(address=workers.address):
+            built = build_plaid(
+                folder,
+                store,
+                job,
+                facts,
+                shards=shards,
+                actors=workers.actors,
+                cpus=workers.cpus,
+                progress=report,
+            )
+        encoded += built.encoded
+    index: PlaidIndex | PlaidParts
+    if len(folders) == 1:
+        index = PlaidIndex(folders[0], memory_map=system.memory_map)
+        manifests = [index.manifest]
+    else:
+        index = PlaidParts(folders, address=workers.address, memory_map=system.memory_map)
+        manifests = index.manifests
+    counted = ("documents", "passages", "embeddings", "truncated", "without_passages")
+    totals = {f"index.{name}": sum(m[name] for m in manifests) for name in counted}
+    retriever = LateRetriever(index, encoders.get_late(encoder), system.search)
+    return Built(retriever, totals, tuple(folders), encoded)

@@ -1,4 +1,4 @@
-"""The kinds of retriever: BM25, dense, and reciprocal-rank fusion of any others."""
+"""The kinds of retriever: BM25, dense, late interaction, and reciprocal-rank fusion of others."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from polyray.runs import Run
 if TYPE_CHECKING:
     from polyray.indexes.bm25 import Bm25Index
     from polyray.indexes.dense import DenseIndex
+    from polyray.indexes.plaid.parts import PlaidParts
+    from polyray.indexes.plaid.search import PlaidIndex, PlaidSearch
     from polyray.models.dense import Encoder
+    from polyray.models.late import LateEncoder
 
-__all__ = ["Bm25Retriever", "DenseRetriever", "FusionRetriever"]
+__all__ = ["Bm25Retriever", "DenseRetriever", "FusionRetriever", "LateRetriever"]
 
 
 class Bm25Retriever:
@@ -62,6 +65,53 @@ class DenseRetriever:
             "passages.stride": windows["stride"],
             "passages.tokenizer": windows["tokenizer"],
         }
+
+
+class LateRetriever:
+    """Late interaction over a PLAID index; the best passage of a document counts (MaxP)."""
+
+    def __init__(
+        self, index: PlaidIndex | PlaidParts, encoder: LateEncoder, how: PlaidSearch
+    ) -> None:
+        self._index, self._encoder, self._how = index, encoder, how
+
+    def retrieve(self, queries: Sequence[Query], k: int) -> Run:
+        """At most ``k`` documents of each query; a blank query has none."""
+        from polyray.text.keys import is_blank
+
+        asked = [query for query in queries if not is_blank(query.text)]
+        vectors = self._encoder.encode_queries([query.text for query in asked])
+        found = self._index.search([query.query_id for query in asked], vectors, k, self._how)
+        empty: tuple[list[str], list[float]] = ([], [])
+        columns = {
+            query.query_id: found.ranked(query.query_id) if query.query_id in found else empty
+            for query in queries
+        }
+        lists = {key: (list(docs), list(scores)) for key, (docs, scores) in columns.items()}
+        return Run.of_columns(lists, tag="late")
+
+    def truncated(self, queries: Sequence[Query]) -> int:
+        """How many of the queries are longer than the model reads."""
+        return self._encoder.truncated([query.text for query in queries], passages=False)
+
+    def describe(self) -> dict[str, Any]:
+        """Encoder, passage windows, codec, and the settings of the search."""
+        settings = self._index.manifest["settings"]
+        windows, codec, how = settings["passages"], settings["codec"], self._how
+        return {
+            "kind": "late",
+            **self._encoder.describe(),
+            "passages.length": windows["length"],
+            "passages.stride": windows["stride"],
+            "passages.tokenizer": windows["tokenizer"],
+            **{f"plaid.{name}": value for name, value in codec.items()},
+            "plaid.centroids": self._index.manifest["centroids"],
+            **{f"plaid.{name}": _by_k(value) for name, value in how.model_dump().items()},
+        }
+
+
+def _by_k(value: Any) -> Any:
+    return "by k, as colbert-ai" if value is None else value
 
 
 class FusionRetriever:

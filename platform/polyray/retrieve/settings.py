@@ -7,9 +7,18 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from polyray.config import Settings
-from polyray.models.settings import EncoderSettings
+from polyray.indexes.plaid.search import PlaidSearch
+from polyray.models.settings import EncoderSettings, LateSettings
 
-__all__ = ["Bm25System", "DenseSystem", "FusionSystem", "System", "Windows", "Workers"]
+__all__ = [
+    "Bm25System",
+    "DenseSystem",
+    "FusionSystem",
+    "LateSystem",
+    "System",
+    "Windows",
+    "Workers",
+]
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 
@@ -46,6 +55,24 @@ class DenseSystem(EncoderSettings):
     passages: Windows = Windows()
 
 
+class LateSystem(LateSettings):
+    """Late interaction (ColBERT) over a PLAID index of passages.
+
+    ``bits`` a dimension and ``kmeans_iterations`` are the codec's, ``index_seed`` that of its
+    sample; ``parts`` splits the collection into as many indexes, each searched by an actor.
+    """
+
+    kind: Literal["late"]
+    name: Name
+    passages: Windows = Windows()
+    bits: Literal[1, 2, 4, 8] = 2
+    kmeans_iterations: int = Field(default=4, gt=0)
+    index_seed: int = Field(default=42, ge=0)
+    search: PlaidSearch = PlaidSearch()
+    parts: int = Field(default=1, gt=0)
+    memory_map: bool = False
+
+
 class FusionSystem(Settings):
     """Reciprocal-rank fusion of systems named before it."""
 
@@ -55,7 +82,9 @@ class FusionSystem(Settings):
     k: int = Field(default=60, gt=0)
 
 
-System = Annotated[Bm25System | DenseSystem | FusionSystem, Field(discriminator="kind")]
+System = Annotated[
+    Bm25System | DenseSystem | LateSystem | FusionSystem, Field(discriminator="kind")
+]
 
 
 class Workers(Settings):

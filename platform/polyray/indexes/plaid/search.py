@@ -1,0 +1,297 @@
+"""Searching a PLAID index: candidates by centroids, pruned, then scored by decompressed tokens.
+
+The engine is colbert-ai's ``IndexScorer``, which its Searcher runs on. What its settings leave open
+is settled at every call (the Searcher keeps those of the first ``k`` it sees), queries are scored
+together (a passage that several of them want is decompressed once), and MaxSim takes the largest
+similarity also where all are negative (the C++ of colbert-ai starts from zero).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from polyray.errors import ConfigError, IndexDamaged
+from polyray.indexes.manifest import read_manifest
+from polyray.indexes.plaid.files import IDS, recover
+from polyray.indexes.plaid.finalize import KIND
+from polyray.runs import Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+__all__ = ["PlaidIndex", "PlaidSearch"]
+
+TOGETHER = 32
+"""Queries whose candidates are decompressed together."""
+BLOCK_TOKENS = 1 << 17
+"""Tokens decompressed at once."""
+
+_Found = tuple["np.ndarray", "np.ndarray"]
+"""Passage numbers and float32 scores, best first."""
+
+
+class PlaidSearch(BaseModel):
+    """How thoroughly to search; what is not given goes by ``k``, as in colbert-ai.
+
+    ``ncells`` centroids a query token give candidates, of which ``ndocs`` pass the first filter
+    (tokens near centroids that score below ``centroid_score_threshold`` left out) and a quarter of
+    these the second. ``exhaustive`` scores every passage instead.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ncells: int | None = Field(default=None, gt=0)
+    centroid_score_threshold: float | None = Field(default=None, ge=-1, le=1)
+    ndocs: int | None = Field(default=None, gt=3)
+    exhaustive: bool = False
+
+    def at(self, k: int) -> PlaidSearch:
+        """All settings for the first ``k`` passages.
+
+        >>> PlaidSearch(ndocs=512).at(10)
+        PlaidSearch(ncells=1, centroid_score_threshold=0.5, ndocs=512, exhaustive=False)
+        """
+        cells, threshold, docs = (
+            (1, 0.5, 256)
+            if k <= 10
+            else (2, 0.45, 1024)
+            if k <= 100
+            else (4, 0.4, max(4 * k, 4096))
+        )
+        return PlaidSearch(
+            ncells=self.ncells or cells,
+            centroid_score_threshold=(
+                threshold
+                if self.centroid_score_threshold is None
+                else self.centroid_score_threshold
+            ),
+            ndocs=self.ndocs or docs,
+            exhaustive=self.exhaustive,
+        )
+
+
+class PlaidIndex:
+    """Opened for search; with ``memory_map`` codes and residuals stay on disk."""
+
+    def __init__(self, folder: Path, *, memory_map: bool = False) -> None:
+        """Open a whole index; raises :class:`~polyray.errors.IndexDamaged` otherwise."""
+        import numpy as np
+        import pyarrow.parquet as pq
+
+        recover(folder)
+        self.folder = folder
+        self.manifest = read_manifest(folder, KIND)
+        table = pq.read_table(folder / IDS, columns=["doc_id", "deleted"])
+        names = table["doc_id"].combine_chunks().dictionary_encode()
+        self._documents: np.ndarray = names.indices.to_numpy(zero_copy_only=False)
+        self._doc_ids: list[str] = names.dictionary.to_pylist()
+        self._deleted: np.ndarray = table["deleted"].to_numpy()
+        self._ranker = _ranker(folder, memory_map)
+        if len(self._ranker.doclens) != len(self._documents):
+            raise IndexDamaged(
+                f"{folder}: ids.parquet does not fit the chunks: remove it and rerun"
+            )
+        self._live = int((~self._deleted).sum())
+        self._live_documents = len(np.unique(self._documents[~self._deleted]))
+
+    def __len__(self) -> int:
+        """Passages that can be found."""
+        return self._live
+
+    def search(
+        self, query_ids: Sequence[str], vectors: Sequence[np.ndarray], k: int, how: PlaidSearch
+    ) -> Run:
+        """The best ``k`` documents of each query, each by its best passage (MaxP).
+
+        ``vectors`` are float32 ``[tokens, dim]`` a query. More passages are looked at until ``k``
+        documents are found or there are no more.
+        """
+        found: dict[str, tuple[list[str], list[float]]] = {}
+        pending = list(zip(query_ids, vectors, strict=True))
+        now = how.at(k)
+        while pending:
+            ranked = self._rank([matrix for _, matrix in pending], now)
+            again = []
+            for (query_id, matrix), (numbers, scores) in zip(pending, ranked, strict=True):
+                found[query_id] = self._best(numbers, scores, k)
+                if len(found[query_id][0]) < min(k, self._live_documents):
+                    again.append((query_id, matrix))
+            pending, now = (again, self._wider(now)) if not self._widest(now) else ([], now)
+        return Run.of_columns({query: found[query] for query in query_ids}, tag="late")
+
+    def passages(
+        self, vectors: Sequence[np.ndarray], k: int, how: PlaidSearch
+    ) -> list[tuple[list[int], list[float]]]:
+        """Numbers and scores of the best ``k`` passages of each query, as the Searcher has them."""
+        ranked = self._rank(vectors, how.at(k))
+        return [(numbers[:k].tolist(), scores[:k].tolist()) for numbers, scores in ranked]
+
+    def _best(
+        self, numbers: np.ndarray, scores: np.ndarray, k: int
+    ) -> tuple[list[str], list[float]]:
+        best: dict[int, float] = {}
+        for document, score in zip(self._documents[numbers].tolist(), scores.tolist(), strict=True):
+            if document not in best:
+                best[document] = score
+        # equal scores are ordered by id before the cut, as trec_eval does
+        order = sorted(((s, self._doc_ids[d]) for d, s in best.items()), reverse=True)[:k]
+        return [doc_id for _, doc_id in order], [score for score, _ in order]
+
+    def _widest(self, how: PlaidSearch) -> bool:
+        return how.exhaustive or (
+            int(how.ncells or 0) >= len(self._ranker.codec.centroids)
+            and int(how.ndocs or 0) // 4 >= len(self._documents)
+        )
+
+    def _wider(self, how: PlaidSearch) -> PlaidSearch:
+        return how.model_copy(
+            update={
+                "ncells": min(2 * int(how.ncells or 1), len(self._ranker.codec.centroids)),
+                "ndocs": min(4 * int(how.ndocs or 4), 4 * len(self._documents) + 4),
+            }
+        )
+
+    def _rank(self, vectors: Sequence[np.ndarray], how: PlaidSearch) -> list[_Found]:
+        import torch
+
+        dim = self._ranker.codec.dim
+        for matrix in vectors:
+            if matrix.ndim != 2 or matrix.shape[1] != dim:
+                raise ConfigError(f"{self.folder} holds vectors of {dim} dimensions")
+        matrices = [torch.from_numpy(matrix) for matrix in vectors]
+        ranked: list[_Found] = []
+        with torch.inference_mode():
+            for start in range(0, len(matrices), TOGETHER):
+                part = matrices[start : start + TOGETHER]
+                if how.exhaustive:
+                    wanted = [self._all_passages()] * len(part)
+                else:
+                    wanted = [self._candidates(matrix, how) for matrix in part]
+                ranked += self._scored(part, wanted)
+        return ranked
+
+    def _all_passages(self) -> torch.Tensor:
+        import numpy as np
+        import torch
+
+        return torch.from_numpy(np.flatnonzero(~self._deleted).astype(np.int32))
+
+    def _candidates(self, matrix: torch.Tensor, how: PlaidSearch) -> torch.Tensor:
+        """int32 passage numbers that pass both filters, ascending."""
+        import torch
+
+        ranker = self._ranker
+        cells = min(int(how.ncells or 1), len(ranker.codec.centroids))
+        near, scores = ranker.get_cells(matrix, cells)
+        numbers, _ = ranker.ivf.lookup(near)
+        numbers = torch.unique(numbers)
+        if not len(numbers):
+            return numbers.int()
+        high = scores.max(-1).values >= how.centroid_score_threshold
+        filtered = ranker.filter_pids(
+            numbers,
+            scores,
+            ranker.embeddings.codes,
+            ranker.doclens,
+            ranker.offsets,
+            high,
+            how.ndocs,
+        )
+        ordered: torch.Tensor = filtered.sort().values
+        return ordered
+
+    def _scored(
+        self, matrices: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]
+    ) -> list[_Found]:
+        """Each query's passages, best first; a passage is decompressed once for all queries."""
+        import numpy as np
+        import torch
+
+        union = torch.unique(torch.cat(list(wanted)))
+        scores: list[np.ndarray] = [np.zeros(len(numbers), np.float32) for numbers in wanted]
+        places = [numbers.numpy() for numbers in wanted]
+        for block in self._blocks(union):
+            tokens, starts = self._decompressed(block)
+            first, last = int(block[0]), int(block[-1])
+            for query, matrix in enumerate(matrices):
+                inside = np.flatnonzero((places[query] >= first) & (places[query] <= last))
+                if len(inside):
+                    chosen = places[query][inside]
+                    rows = np.asarray(np.searchsorted(block.numpy(), chosen))
+                    scores[query][inside] = _maxsim(matrix, tokens, starts, rows)
+        ranked = []
+        for numbers, values in zip(places, scores, strict=True):
+            order = np.lexsort((numbers, -values))
+            ranked.append((numbers[order], values[order]))
+        return ranked
+
+    def _blocks(self, numbers: torch.Tensor) -> list[torch.Tensor]:
+        """Ascending passage numbers in runs of at most ``BLOCK_TOKENS`` tokens, or one passage."""
+        if not len(numbers):
+            return []
+        ends = self._ranker.doclens[numbers.long()].cumsum(0)
+        part = (ends - 1) // BLOCK_TOKENS
+        _, counts = part.unique_consecutive(return_counts=True)
+        return list(numbers.split(counts.tolist()))
+
+    def _decompressed(self, numbers: torch.Tensor) -> tuple[torch.Tensor, np.ndarray]:
+        """float32 ``[tokens, dim]`` unit rows, and int64 ``[passages + 1]`` where each starts."""
+        import numpy as np
+        import torch
+
+        ranker, codec = self._ranker, self._ranker.codec
+        rows = ranker.decompress_residuals(
+            numbers.int().contiguous(),
+            ranker.doclens,
+            ranker.offsets,
+            codec.bucket_weights,
+            codec.reversed_bit_map,
+            codec.decompression_lookup_table,
+            ranker.embeddings.residuals,
+            ranker.embeddings.codes,
+            codec.centroids,
+            codec.dim,
+            codec.nbits,
+        )
+        lengths = ranker.doclens[numbers.long()].numpy()
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        return torch.nn.functional.normalize(rows, dim=-1), starts
+
+
+def _maxsim(
+    matrix: torch.Tensor, tokens: torch.Tensor, starts: np.ndarray, rows: np.ndarray
+) -> np.ndarray:
+    """float32 ``[passages]``: MaxSim of the passages ``rows``, ascending, of a block."""
+    import numpy as np
+    import torch
+
+    if len(rows) == len(starts) - 1:
+        chosen, lengths = tokens, np.diff(starts)
+    else:
+        lengths = starts[rows + 1] - starts[rows]
+        shift = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+        index = np.repeat(starts[rows] - shift, lengths) + np.arange(int(lengths.sum()))
+        chosen = tokens[torch.from_numpy(index)]
+    similarity = (chosen @ matrix.T).numpy()
+    bounds = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+    found: np.ndarray = np.maximum.reduceat(similarity, bounds, axis=0).sum(axis=1)
+    return found
+
+
+def _ranker(folder: Path, memory_map: bool) -> Any:
+    """colbert-ai's engine over the folder, on the processor."""
+    from polyray.indexes.plaid.mapped import mapped_scorer
+    from polyray.models.colbert_ai import compile_extensions, on_processor, quiet
+
+    compile_extensions()
+    from colbert.search.index_storage import IndexScorer
+
+    with quiet(), on_processor():
+        if memory_map:
+            return mapped_scorer(IndexScorer, folder)
+        return IndexScorer(str(folder), use_gpu=False)
