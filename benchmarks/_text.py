@@ -11,10 +11,11 @@ from pathlib import Path
 
 from polyray.records import Document, Query
 
-__all__ = ["documents", "questions", "source", "word_documents"]
+__all__ = ["data_folder", "documents", "questions", "source", "word_documents"]
 
 
-def _data(folder: str) -> Path | None:
+def data_folder(folder: str) -> Path | None:
+    """A folder of the evaluation data, where they lie."""
     root = os.environ.get("POLYRAY_DATA")
     found = Path(root) / folder if root else None
     return found if found is not None and found.is_dir() else None
@@ -22,7 +23,7 @@ def _data(folder: str) -> Path | None:
 
 def source() -> str:
     """Where the text comes from, for the settings of a row."""
-    return "evaluation data" if _data("ntrex") and _data("xquad") else "packaged sample"
+    return "evaluation data" if data_folder("ntrex") and data_folder("xquad") else "packaged sample"
 
 
 def _files(kind: str) -> list[str]:
@@ -31,7 +32,7 @@ def _files(kind: str) -> list[str]:
     names = ("xquad", "ntrex") if kind == "docs" else ("xquad", "afriqa_sw")
     found = []
     for name in names:
-        folder = _data(name)
+        folder = data_folder(name)
         if folder is not None and (folder / kind / f"en_{kind}.tsv").is_file():
             found.append(str(folder / kind / f"en_{kind}.tsv"))
     return found

@@ -24,7 +24,7 @@ OLD_MARKERS = ("[unused0]", "[unused1]")
 """What colbert-ai uses; XLM-R has neither and multilingual BERT lacks the first."""
 NEW_MARKERS = ("[Q]", "[D]")
 DOC_MAXLEN, QUERY_MAXLEN = 183, 32
-"""180-token passages with [CLS], marker and [SEP]; colbert-ai's queries."""
+"""180-token passages with [CLS], marker and [SEP]; colbert-ai's queries. Settings go before."""
 
 
 def new_checkpoint(settings: LateSettings) -> Path:
@@ -38,13 +38,9 @@ def new_checkpoint(settings: LateSettings) -> Path:
 
     source = str(settings.backbone)
     folder = folder_of(source)
-    doc_maxlen = settings.doc_maxlen or DOC_MAXLEN
-    query_maxlen = settings.query_maxlen or QUERY_MAXLEN
     names = ("dim", "projection", "seed", "mask_punctuation")
     facts = settings.model_dump(include=set(names)) | {
         "backbone": _identity(source, folder),
-        "doc_maxlen": doc_maxlen,
-        "query_maxlen": query_maxlen,
         "form": FORM,
     }
     slug = re.sub(r"[^A-Za-z0-9]+", "-", Path(source.split(":")[-1]).name).strip("-")
@@ -53,8 +49,8 @@ def new_checkpoint(settings: LateSettings) -> Path:
         backbone, tokenizer = _backbone(folder, settings)
         markers = _add_markers(backbone, tokenizer, settings.seed)
         metadata = {
-            "doc_maxlen": doc_maxlen,
-            "query_maxlen": query_maxlen,
+            "doc_maxlen": DOC_MAXLEN,
+            "query_maxlen": QUERY_MAXLEN,
             "mask_punctuation": settings.mask_punctuation,
             "attend_to_mask_tokens": False,
             "query_token_id": markers[0],

@@ -307,7 +307,12 @@ def shards_of(folder: Path, store: DocumentStore, shards: range | None = None) -
 
 
 def _begin(folder: Path, key: str) -> None:
-    """Mark a folder as being built with these settings, or see that it was begun with them."""
+    """Mark a folder as being built with these settings, or see that it was begun with them.
+
+    What a killed build was writing is removed.
+    """
+    for left in (*folder.glob(".*"), *(folder / WORK).glob(".*")):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
     mark = folder / WORK / "begun.json"
     if mark.is_file() and read_json(mark)["settings"] != key:
         raise IndexDamaged(f"{folder} was begun with other settings: remove it")
