@@ -25,6 +25,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-build-isolation -e .
+	@echo "compiling the C++ extensions of late interaction, once (a few minutes)"
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -W ignore -m polyray.models.colbert_ai
 	@touch $@
 
 quickstart: $(INSTALLED)

@@ -12,6 +12,7 @@ from typing import Any
 __all__ = ["Pairs", "Row", "interleaved", "pin_threads", "row", "seconds", "threads"]
 
 Row = dict[str, Any]
+LESS_IS_BETTER = ("seconds", "MiB")
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -78,12 +79,12 @@ def row(
 ) -> Row:
     """Medians and their ratio, above 1 where ours is the faster one.
 
-    ``unit`` is ``seconds``, where less is better, or a rate, where more is. ``spread`` in the
+    ``unit`` is ``seconds`` or ``MiB``, where less is better, or a rate, where more is; ``spread`` in
     settings is the smallest and the largest ratio of a repeat.
     """
     ratios = list(_ratios(pairs, unit))
     mine, theirs = statistics.median(pairs.ours), statistics.median(pairs.other)
-    ratio = theirs / mine if unit == "seconds" else mine / theirs
+    ratio = theirs / mine if unit in LESS_IS_BETTER else mine / theirs
     return {
         "stage": stage,
         "ours": _short(mine),
@@ -105,7 +106,7 @@ def row(
 
 def _ratios(pairs: Pairs, unit: str) -> Iterable[float]:
     for mine, theirs in zip(pairs.ours, pairs.other, strict=True):
-        yield theirs / mine if unit == "seconds" else mine / theirs
+        yield theirs / mine if unit in LESS_IS_BETTER else mine / theirs
 
 
 def _short(value: float) -> float:

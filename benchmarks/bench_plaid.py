@@ -116,6 +116,5 @@ def _memory(quick: bool) -> Row:
         Pairs((peaks[1],), (peaks[0],)),
         MEMORY_TARGET,
         other=f"the same for {small:,} passages",
-        unit="seconds",
-        measured="MiB at the peak",
+        unit="MiB",
     )

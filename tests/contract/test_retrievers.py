@@ -13,12 +13,15 @@ from polyray.indexes.bm25 import Bm25Index
 from polyray.indexes.dense import DenseIndex
 from polyray.indexes.encode import EncodeSettings, load_worker
 from polyray.indexes.manifest import write_manifest
+from polyray.indexes.plaid.build import PlaidSettings, build_plaid, map_here
+from polyray.indexes.plaid.search import PlaidIndex, PlaidSearch
 from polyray.indexes.shards import ShardTask
 from polyray.models.dense import HashingEncoder
-from polyray.models.settings import EncoderSettings
+from polyray.models.late import load_late
+from polyray.models.settings import EncoderSettings, LateSettings
 from polyray.records import Document, Query
 from polyray.retrieve import Retriever
-from polyray.retrieve.kinds import Bm25Retriever, DenseRetriever, FusionRetriever
+from polyray.retrieve.kinds import Bm25Retriever, DenseRetriever, FusionRetriever, LateRetriever
 
 DOCUMENTS = [
     Document("007", "The harbour ferry leaves every hour."),
@@ -47,11 +50,21 @@ def dense(folder: Path) -> Retriever:
     return DenseRetriever(DenseIndex(out), HashingEncoder(64))
 
 
+def late(folder: Path) -> Retriever:
+    store = DocumentStore.build(folder / "late-store", DOCUMENTS, "x", small=2)
+    model = LateSettings(model="hashing:64", device="cpu", precision="float32")
+    windows = {"length": 180, "stride": 90, "tokenizer": "words"}
+    described = {"passages": windows, "codec": {"bits": 2}}
+    settings = PlaidSettings(model, "words")
+    build_plaid(folder / "late", store, settings, described, spread=map_here)
+    return LateRetriever(PlaidIndex(folder / "late"), load_late(model), PlaidSearch())
+
+
 def fusion(folder: Path) -> Retriever:
     return FusionRetriever({"bm25": bm25(folder), "dense": dense(folder)}, depth=100)
 
 
-KINDS: list[Callable[[Path], Retriever]] = [bm25, dense, fusion]
+KINDS: list[Callable[[Path], Retriever]] = [bm25, dense, late, fusion]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
@@ -95,6 +108,6 @@ class TestRetriever:
 
     def test_it_describes_itself_in_flat_values(self, retriever: Retriever) -> None:
         described = retriever.describe()
-        assert described["kind"] in {"bm25", "dense", "fusion"}
+        assert described["kind"] in {"bm25", "dense", "late", "fusion"}
         for value in described.values():
             assert value is None or isinstance(value, str | int | float | bool | list)
