@@ -79,8 +79,8 @@ def row(
 ) -> Row:
     """Medians and their ratio, above 1 where ours is the faster one.
 
-    ``unit`` is ``seconds`` or ``MiB``, where less is better, or a rate, where more is; ``spread`` in
-    settings is the smallest and the largest ratio of a repeat.
+    ``unit`` is ``seconds`` or ``MiB``, where less is better, or a rate, where more is; ``spread``
+    in the settings is the smallest and the largest ratio of a repeat.
     """
     ratios = list(_ratios(pairs, unit))
     mine, theirs = statistics.median(pairs.ours), statistics.median(pairs.other)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from polyray.errors import ConfigError
 from polyray.files import sha256_text
 
-__all__ = ["Settings", "canonical", "config_hash", "load_config"]
+__all__ = ["Settings", "canonical", "config_hash", "load_config", "validated"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -55,10 +55,11 @@ def load_config(path: str | Path, overrides: Sequence[str], model: type[Model]) 
     merged = _read(Path(path), ())
     for override in overrides:
         _set(merged, override)
-    return _validated(model, merged, str(path))
+    return validated(model, merged, str(path))
 
 
-def _validated(model: type[Model], values: dict[str, Any], name: str) -> Model:
+def validated(model: type[Model], values: dict[str, Any], name: str = "settings") -> Model:
+    """``values`` as ``model``; raises :class:`~polyray.errors.ConfigError` naming every problem."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

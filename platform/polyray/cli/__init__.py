@@ -11,6 +11,7 @@ __all__ = ["main", "run_guarded"]
 _COMMANDS = {
     "check": "Check files; exit 2 with every bad line.",
     "evaluate": "Score a run against judgments.",
+    "explain": "Show which tokens of a passage the tokens of a query met.",
     "split": "Cut documents into passages.",
     "switch": "Switch words of queries into another language by a lexicon.",
 }

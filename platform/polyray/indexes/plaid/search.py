@@ -266,9 +266,14 @@ class PlaidIndex:
 def _maxsim(
     matrix: torch.Tensor, tokens: torch.Tensor, starts: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
-    """float32 ``[passages]``: MaxSim of the passages ``rows``, ascending, of a block."""
+    """float32 ``[passages]``: MaxSim of the passages ``rows``, ascending, of a block.
+
+    colbert-ai's C++ takes the largest of zero and the similarities: these are cosines, and one is
+    added to each before and taken off after.
+    """
     import numpy as np
     import torch
+    from colbert.modeling.colbert import ColBERT
 
     if len(rows) == len(starts) - 1:
         chosen, lengths = tokens, np.diff(starts)
@@ -277,9 +282,9 @@ def _maxsim(
         shift = np.concatenate(([0], np.cumsum(lengths)[:-1]))
         index = np.repeat(starts[rows] - shift, lengths) + np.arange(int(lengths.sum()))
         chosen = tokens[torch.from_numpy(index)]
-    similarity = (chosen @ matrix.T).numpy()
-    bounds = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-    found: np.ndarray = np.maximum.reduceat(similarity, bounds, axis=0).sum(axis=1)
+    similarity = (chosen @ matrix.T).add_(1)
+    sums = ColBERT.segmented_maxsim(similarity, torch.from_numpy(lengths)) - len(matrix)
+    found: np.ndarray = sums.numpy()
     return found
 
 
