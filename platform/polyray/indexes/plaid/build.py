@@ -166,7 +166,7 @@ class Stages:
     def alone(self, stage: str, given: str) -> None:
         """Do a stage's one step over the whole index, in a worker."""
         row = {"stage": stage, "folder": str(self.folder), "given": given}
-        for _ in self._spread([row], gpu=False, whole_node=True):
+        for _ in self._spread([row], gpu=stage == "codec", whole_node=True):
             self.progress(stage, 1, 1)
 
     def _spread(

@@ -6,6 +6,7 @@ shards, so that no document is spread over two of them.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import pairwise
@@ -63,7 +64,10 @@ class _Part:
 
 
 class PlaidParts:
-    """Looks like one index; Ray is started or joined at the first search, left by ``close``."""
+    """Looks like one index; Ray is started or joined at the first search.
+
+    It is left by ``close``, or when the object is gone.
+    """
 
     def __init__(
         self, folders: Sequence[Path], *, address: str | None = None, memory_map: bool = False
@@ -73,8 +77,8 @@ class PlaidParts:
         self.manifests = [read_manifest(folder, KIND) for folder in self._folders]
         self.manifest = self.manifests[0]
         self._address, self._memory_map = address, memory_map
-        self._open: ExitStack | None = None
         self._actors: list[Any] = []
+        self._end: weakref.finalize[..., PlaidParts] | None = None
 
     def search(
         self, query_ids: Sequence[str], vectors: Sequence[np.ndarray], k: int, how: PlaidSearch
@@ -83,8 +87,8 @@ class PlaidParts:
         import ray
         from ray.exceptions import RayError
 
-        if self._open is None:
-            self._start()
+        if self._end is None:
+            self._end = self._start()
         asked = (list(query_ids), list(vectors), k, how)
         try:
             runs = ray.get([actor.search.remote(*asked) for actor in self._actors])
@@ -92,25 +96,30 @@ class PlaidParts:
             raise user_error(error) from None
         return merged(runs, query_ids, k)
 
-    def _start(self) -> None:
+    def _start(self) -> weakref.finalize[..., PlaidParts]:
         import ray
 
         from polyray.cluster import started
 
-        self._open = ExitStack()
-        self._open.enter_context(started(address=self._address))
+        opened = ExitStack()
+        opened.enter_context(started(address=self._address))
         spread = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(_Part)
         self._actors = [
             spread.remote(str(folder.resolve()), self._memory_map) for folder in self._folders
         ]
+        return weakref.finalize(self, _close, opened, self._actors)
 
     def close(self) -> None:
         """End the actors, and Ray where this object started it."""
-        import ray
+        if self._end is not None:
+            self._end()
+            self._end = None
 
-        for actor in self._actors:
+
+def _close(opened: ExitStack, actors: list[Any]) -> None:
+    import ray
+
+    if ray.is_initialized():
+        for actor in actors:
             ray.kill(actor)
-        self._actors = []
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+    opened.close()
