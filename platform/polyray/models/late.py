@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 
+QUERIES_A_PASSAGE = 8
+"""Queries that are encoded together for each passage that would be: they are that much shorter."""
+
+
 class LateEncoder(Protocol):
     """A late-interaction encoder; each text becomes float32 ``[tokens, dim]`` with unit rows."""
 
@@ -207,7 +211,7 @@ class TorchLateEncoder:
         autocast = kind == "cpu" and self._dtype is not torch.float32
         task = "document" if passages else "query"
         with torch.inference_mode(), torch.autocast(kind, self._dtype, enabled=autocast):
-            for batch in self._batches(rows):
+            for batch in self._batches(rows, 1 if passages else QUERIES_A_PASSAGE):
                 features = self._features([rows[i] for i in batch], passages=passages)
                 on_device = {
                     key: value.to(device) if hasattr(value, "to") else value
@@ -220,10 +224,10 @@ class TorchLateEncoder:
                     vectors[number] = found[place][kept[place]].cpu().numpy()
         return vectors
 
-    def _batches(self, rows: Sequence[list[int]]) -> Iterator[list[int]]:
+    def _batches(self, rows: Sequence[list[int]], times: int) -> Iterator[list[int]]:
         """Indices in batches of like length, longest first: memory runs out at once or never."""
         order = sorted(range(len(rows)), key=lambda i: (-len(rows[i]), i))
-        size = self._settings.batch_size or 8
+        size = times * (self._settings.batch_size or 8)
         for start in range(0, len(order), size):
             yield order[start : start + size]
 

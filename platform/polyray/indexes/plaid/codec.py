@@ -21,6 +21,8 @@ __all__ = ["centroid_count", "compress", "sample_size", "train"]
 TYPICAL_TOKENS = 120
 """Tokens of a passage that colbert-ai's sampling rule reckons with, whatever ``doc_maxlen`` is."""
 HELD_OUT, HELD_OUT_MOST = 0.05, 50_000
+HOLD_OUT_FROM = 20_000
+"""Vectors of a sample from which on a twentieth of it is held out."""
 QUANTILE_MOST = 1 << 24
 """Numbers that ``torch.quantile`` takes."""
 POINTS_A_CENTROID = 256
@@ -53,11 +55,10 @@ def train(
     """Codec and facts from float16 sample vectors ``[n, dim]`` of a collection of ``tokens``.
 
     k-means by FAISS (on a GPU where FAISS sees one), then the buckets' cut-offs and weights as
-    quantiles of residuals. Where the sample is a part of the collection, a twentieth of it is held
-    out for these, as in colbert-ai; where it is the whole collection nothing is: what is stored
-    is what was trained on, and a few held-out vectors of a small collection would tell the wrong
-    residuals. Works for one vector and for equal ones, too. Raises
-    :class:`~polyray.errors.PolyrayError` for an empty sample.
+    quantiles of residuals. A twentieth of the sample is held out for these, as in colbert-ai;
+    nothing is where the sample is a small collection as a whole: what is stored is then what was
+    trained on, and a few held-out vectors would tell the wrong residuals. Works for one vector and
+    for equal ones, too. Raises :class:`~polyray.errors.PolyrayError` for an empty sample.
     """
     import numpy as np
     import torch
@@ -66,8 +67,8 @@ def train(
         raise PolyrayError("there is nothing to train a codec from: no passage has a token")
     most = min(HELD_OUT_MOST, QUANTILE_MOST // vectors.shape[1])
     order = np.random.default_rng(seed).permutation(len(vectors))
-    apart = len(vectors) < round(tokens)
-    held = order[: int(min(max(HELD_OUT * len(vectors), 1), most))] if apart else order[:most]
+    apart = len(vectors) >= HOLD_OUT_FROM
+    held = order[: int(min(HELD_OUT * len(vectors), most))] if apart else order[:most]
     rest = order[len(held) :] if apart else order
     count = centroid_count(tokens, len(rest))
     training = np.sort(rest[: POINTS_A_CENTROID * count])
