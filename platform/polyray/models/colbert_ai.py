@@ -16,14 +16,20 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
+import time
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from polyray.errors import MissingPrerequisite
+from polyray.files import sha256_text
 
 __all__ = ["compile_extensions", "on_processor", "prepare", "quiet"]
 
+LONGEST_COMPILE = 1200
+"""Seconds after which a compiler's lock is taken for a dead one's."""
 REPLACEMENT = "bert-base-uncased"
 """What colbert-ai takes when a model cannot be loaded."""
 
@@ -31,6 +37,7 @@ REPLACEMENT = "bert-base-uncased"
 @cache
 def prepare() -> None:
     """Make colbert-ai's models load under transformers 5, and never another model instead."""
+    _own_folder()
     from colbert.modeling import base_colbert, hf_colbert
     from colbert.modeling.tokenization import doc_tokenization, query_tokenization
 
@@ -98,6 +105,22 @@ def compile_extensions() -> None:
             "late interaction needs a C++ compiler (Debian: apt install g++; and ninja, which "
             f"polyray's lock file installs): {error}"
         ) from error
+
+
+def _own_folder() -> None:
+    """Compiled code of this environment in a folder of its own, without a dead process's lock.
+
+    torch keeps one folder a user and compiles anew whenever another environment was there; the
+    lock of a compiler that was killed it would wait for without end.
+    """
+    from polyray.models.packaged import cache_folder
+
+    own = cache_folder() / "extensions" / sha256_text(sys.prefix)[:12]
+    folder = Path(os.environ.setdefault("TORCH_EXTENSIONS_DIR", str(own)))
+    for lock in folder.glob("*/lock"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - lock.stat().st_mtime > LONGEST_COMPILE:
+                lock.unlink()
 
 
 if __name__ == "__main__":
