@@ -18,7 +18,6 @@ import contextlib
 import io
 import os
 import sys
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,6 @@ from polyray.files import sha256_text
 
 __all__ = ["compile_extensions", "on_processor", "prepare", "quiet"]
 
-LONGEST_COMPILE = 1200
-"""Seconds after which a compiler's lock is taken for a dead one's."""
 REPLACEMENT = "bert-base-uncased"
 """What colbert-ai takes when a model cannot be loaded."""
 
@@ -37,7 +34,6 @@ REPLACEMENT = "bert-base-uncased"
 @cache
 def prepare() -> None:
     """Make colbert-ai's models load under transformers 5, and never another model instead."""
-    _own_folder()
     from colbert.modeling import base_colbert, hf_colbert
     from colbert.modeling.tokenization import doc_tokenization, query_tokenization
 
@@ -95,7 +91,7 @@ def compile_extensions() -> None:
     from colbert.search.strided_tensor import StridedTensor
 
     try:
-        with quiet():
+        with quiet(), _own_folder():
             for kind in (ColBERT, IndexScorer, StridedTensor):
                 kind.try_load_torch_extensions(False)
             if torch.cuda.is_available():
@@ -107,20 +103,26 @@ def compile_extensions() -> None:
         ) from error
 
 
-def _own_folder() -> None:
-    """Compiled code of this environment in a folder of its own, without a dead process's lock.
+@contextlib.contextmanager
+def _own_folder() -> Any:
+    """Compiled code of this environment in a folder of its own, which one process enters at a time.
 
-    torch keeps one folder a user and compiles anew whenever another environment was there; the
-    lock of a compiler that was killed it would wait for without end.
+    torch keeps one folder a user, and compiles anew whenever another environment was there. Its own
+    lock outlives a process that is killed, and the next would wait for it without end: the lock
+    here ends with its process, so that torch's is a dead one's when this one is held.
     """
+    import fcntl
+
     from polyray.models.packaged import cache_folder
 
     own = cache_folder() / "extensions" / sha256_text(sys.prefix)[:12]
     folder = Path(os.environ.setdefault("TORCH_EXTENSIONS_DIR", str(own)))
-    for lock in folder.glob("*/lock"):
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - lock.stat().st_mtime > LONGEST_COMPILE:
-                lock.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "polyray.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        for lock in folder.glob("*/lock"):
+            lock.unlink(missing_ok=True)
+        yield
 
 
 if __name__ == "__main__":
