@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from polyray.errors import ConfigError, MissingPrerequisite
-from polyray.models.device import choose_batch_size, choose_device, choose_precision
+from polyray.models.device import chosen
 from polyray.models.packaged import PREFIX, folder_of, onnx_file_of
 from polyray.models.settings import EncoderSettings, Family, family_of
 
@@ -53,14 +53,8 @@ def resolved(settings: EncoderSettings) -> EncoderSettings:
     """The same settings with device, precision and batch size chosen for this machine."""
     if is_light(settings.model):
         return settings.model_copy(update={"device": "cpu", "precision": "float32"})
-    device = choose_device(settings.device)
-    return settings.model_copy(
-        update={
-            "device": device,
-            "precision": choose_precision(settings.precision, device),
-            "batch_size": choose_batch_size(settings.batch_size, device),
-        }
-    )
+    found = chosen(settings.device, settings.precision, settings.batch_size)
+    return settings.model_copy(update=found)
 
 
 def load_encoder(settings: EncoderSettings | str) -> Encoder:

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-__all__ = ["choose_batch_size", "choose_device", "choose_precision", "probe_bfloat16"]
+__all__ = [
+    "choose_batch_size",
+    "choose_device",
+    "choose_precision",
+    "chosen",
+    "probe_bfloat16",
+]
 
 WORTHWHILE = 1.25
 """bfloat16 on a CPU is chosen where it is at least this many times as fast as float32."""
@@ -22,6 +29,16 @@ def choose_device(wanted: str = "auto") -> str:
 def choose_batch_size(wanted: int | None, device: str) -> int:
     """Sequences in a batch: 8 on a CPU (measured best for length-sorted passages), 256 on a GPU."""
     return wanted if wanted is not None else 256 if device.startswith("cuda") else 8
+
+
+def chosen(device: str, precision: str, batch_size: int | None) -> dict[str, Any]:
+    """Device, precision and batch size of a model on this machine, by the names of its settings."""
+    found = choose_device(device)
+    return {
+        "device": found,
+        "precision": choose_precision(precision, found),
+        "batch_size": choose_batch_size(batch_size, found),
+    }
 
 
 def choose_precision(wanted: str, device: str) -> str:

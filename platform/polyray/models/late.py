@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from polyray.errors import ConfigError, MissingPrerequisite, PolyrayError
-from polyray.models.device import choose_batch_size, choose_device, choose_precision
+from polyray.models.device import chosen
 from polyray.models.settings import LateSettings
 
 if TYPE_CHECKING:
@@ -69,14 +69,8 @@ def resolved_late(settings: LateSettings) -> LateSettings:
     """The same settings with device, precision and batch size chosen for this machine."""
     if settings.is_light:
         return settings.model_copy(update={"device": "cpu", "precision": "float32"})
-    device = choose_device(settings.device)
-    return settings.model_copy(
-        update={
-            "device": device,
-            "precision": choose_precision(settings.precision, device),
-            "batch_size": choose_batch_size(settings.batch_size, device),
-        }
-    )
+    found = chosen(settings.device, settings.precision, settings.batch_size)
+    return settings.model_copy(update=found)
 
 
 def load_late(settings: LateSettings) -> LateEncoder:
