@@ -25,7 +25,7 @@ from typing import Any
 from polyray.errors import MissingPrerequisite
 from polyray.files import sha256_text
 
-__all__ = ["compile_extensions", "on_processor", "prepare", "quiet"]
+__all__ = ["on_processor", "prepare", "quiet"]
 
 REPLACEMENT = "bert-base-uncased"
 """What colbert-ai takes when a model cannot be loaded."""
@@ -33,7 +33,16 @@ REPLACEMENT = "bert-base-uncased"
 
 @cache
 def prepare() -> None:
-    """Make colbert-ai's models load under transformers 5, and never another model instead."""
+    """Make colbert-ai's models load under transformers 5, and never another model instead; load
+    its C++ extensions, also for a GPU where one is, and compile them unless that is done.
+
+    Raises :class:`~polyray.errors.MissingPrerequisite` where there is no compiler.
+    """
+    _mend_models()
+    _load_extensions()
+
+
+def _mend_models() -> None:
     from colbert.modeling import base_colbert, hf_colbert
     from colbert.modeling.tokenization import doc_tokenization, query_tokenization
 
@@ -77,14 +86,8 @@ def on_processor() -> Any:
         RunSettings.total_visible_gpus = kept
 
 
-def compile_extensions() -> None:
-    """Compile colbert-ai's C++ extensions, also for a GPU where one is, unless that is done.
-
-    Raises :class:`~polyray.errors.MissingPrerequisite` where there is no compiler.
-    """
+def _load_extensions() -> None:
     import torch
-
-    prepare()
     from colbert.indexing.codecs.residual import ResidualCodec
     from colbert.modeling.colbert import ColBERT
     from colbert.search.index_storage import IndexScorer
@@ -127,7 +130,7 @@ def _own_folder() -> Any:
 
 if __name__ == "__main__":
     try:
-        compile_extensions()
+        prepare()
     except MissingPrerequisite as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)

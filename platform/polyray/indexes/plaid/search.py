@@ -291,9 +291,9 @@ def _maxsim(
 def _ranker(folder: Path, memory_map: bool) -> Any:
     """colbert-ai's engine over the folder, on the processor."""
     from polyray.indexes.plaid.mapped import mapped_scorer
-    from polyray.models.colbert_ai import compile_extensions, on_processor, quiet
+    from polyray.models.colbert_ai import on_processor, prepare, quiet
 
-    compile_extensions()
+    prepare()
     from colbert.search.index_storage import IndexScorer
 
     with quiet(), on_processor():
