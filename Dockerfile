@@ -21,7 +21,7 @@ COPY --chown=ray serve serve
 COPY --chown=ray configs configs
 RUN python -m pip install --no-cache-dir --no-build-isolation -e . \
     && python -c "from polyray.models.packaged import folder_of; folder_of('packaged:multilingual-e5-small')" \
-    && python -W ignore -m polyray.models.colbert_ai
+    && python -W ignore -m polyray.indexes.plaid.engine
 
 ENV RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0 MLFLOW_DISABLE_TELEMETRY=true
 CMD ["python", "-m", "jobs.quickstart"]

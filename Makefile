@@ -26,7 +26,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-build-isolation -e .
 	@echo "compiling the C++ extensions of late interaction, once (a few minutes)"
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -W ignore -m polyray.models.colbert_ai
+	$(BIN)/python -W ignore -m polyray.indexes.plaid.engine
 	@touch $@
 
 quickstart: $(INSTALLED)

@@ -30,10 +30,11 @@ def _opened(folder: Path) -> Any:
 
 def _in_java(searcher: Any, queries: Sequence[Query], k: int) -> float:
     """Seconds of the batch call alone: its arguments are there before, its answer stays in Java."""
-    from polyray.indexes.jvm import java_list
+    from polyray.indexes.jvm import java_class
 
-    texts = java_list([query.text for query in queries])
-    keys = java_list([query.query_id for query in queries])
+    as_list = java_class("java.util.Arrays").asList
+    texts = as_list(*[query.text for query in queries])
+    keys = as_list(*[query.query_id for query in queries])
     return seconds(lambda: searcher.batch_search(texts, keys, k, threads()))
 
 

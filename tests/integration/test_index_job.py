@@ -58,7 +58,11 @@ def test_indexes_are_made_once_and_described(tmp_path: Path, ray_session: None) 
 def test_late_interaction_in_the_study_whole_and_in_parts(
     tmp_path: Path, ray_session: None
 ) -> None:
-    """The hashing encoder knows equal words alone: English queries find, German ones do not."""
+    """The hashing encoder knows equal words alone: German queries find less than the others.
+
+    A function word of a query matches in every document as well as any other word, and mixing
+    replaces some of them: so English queries need not find more than mixed ones.
+    """
     fused = "{kind: fusion, name: rrf, of: [bm25, colbert]}"
     found = {}
     for parts in (1, 2):
@@ -76,7 +80,8 @@ def test_late_interaction_in_the_study_whole_and_in_parts(
             found[1]["colbert", scenario], abs=0.02
         ), "parts have codecs of their own"
     whole = found[1]
-    assert whole["colbert", "CLIR"] < whole["colbert", "MQIR"] < whole["colbert", "MonoIR"]
+    for scenario in ("MonoIR", "MQIR"):
+        assert whole["colbert", "CLIR"] < 0.5 * whole["colbert", scenario]
 
 
 def test_wrong_settings_are_named() -> None:

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from polyray.collections.documents import read_documents
 from polyray.collections.store import DocumentStore
 from polyray.errors import ConfigError, IndexDamaged, InputError, PolyrayError
 from polyray.files import sha256_of
 from polyray.indexes.plaid.build import PlaidBuild, PlaidSettings, build_plaid, map_here
+from polyray.indexes.plaid.engine import candidates, ranker
 from polyray.indexes.plaid.search import PlaidIndex, PlaidSearch
 from polyray.indexes.plaid.stages import CodecSettings
 from polyray.indexes.plaid.update import update_plaid
@@ -91,7 +93,6 @@ def test_codes_and_residuals_are_colbert_ai_s(
     tmp_path: Path, bits: int, tokens: int, dim: int
 ) -> None:
     """Byte for byte, given the same vectors and codec."""
-    import torch
 
     from polyray.indexes.plaid.codec import compress, train
     from polyray.indexes.plaid.files import read_codec, write_codec
@@ -121,7 +122,6 @@ def test_inverted_lists_are_colbert_ai_s_file(tmp_path: Path, index: Path, posti
     from polyray.models.colbert_ai import prepare, quiet
 
     prepare()
-    import torch
     from colbert.indexing.utils import optimize_ivf
 
     copy = tmp_path / "index"
@@ -172,7 +172,6 @@ def test_searcher_of_colbert_ai_opens_it_and_finds_the_same(
     index: Path, collection: list[Document], tmp_path: Path
 ) -> None:
     """Its ranker, untouched, from a moved folder; scores within 1e-4, the same passages."""
-    import torch
 
     from polyray.models.colbert_ai import prepare, quiet
 
@@ -194,6 +193,33 @@ def test_searcher_of_colbert_ai_opens_it_and_finds_the_same(
             pids, values = ranker.rank(config, torch.from_numpy(query).unsqueeze(0))
             np.testing.assert_allclose(scores, values[:k], atol=1e-4)
             assert set(numbers[:5]) == set(pids[:5])
+
+
+def test_candidates_are_those_of_colbert_ai_s_filter(
+    index: Path, collection: list[Document]
+) -> None:
+    """For every setting: what its C++ ``filter_pids`` keeps, equal scores and all."""
+    engine = ranker(index, memory_map=False)
+    queries = ENCODER.encode_queries([document.contents for document in collection[:12]])
+    met = set()
+    for cells, threshold, ndocs in ((1, 0.5, 16), (2, 0.45, 64), (4, -1.0, 8), (8, 0.9, 4000)):
+        for vectors in queries:
+            matrix = torch.from_numpy(vectors)
+            near, scores = engine.get_cells(matrix, cells)
+            numbers = torch.unique(engine.ivf.lookup(near)[0])
+            kept = engine.filter_pids(
+                numbers,
+                scores,
+                engine.embeddings.codes,
+                engine.doclens,
+                engine.offsets,
+                scores.max(-1).values >= threshold,
+                ndocs,
+            )
+            found = candidates(engine, matrix, cells, threshold, ndocs)
+            assert found.tolist() == sorted(kept.tolist())
+            met.add(len(found) < ndocs // 4)
+    assert met == {True, False}, "with and without anything to leave out"
 
 
 def test_settings_are_those_of_the_call_not_of_the_first(
@@ -388,7 +414,6 @@ def test_add_delete_and_add_again(tmp_path: Path, collection: list[Document]) ->
 def test_deleted_ids_do_not_come_back_in_colbert_ai_either(
     tmp_path: Path, collection: list[Document]
 ) -> None:
-    import torch
 
     from polyray.models.colbert_ai import prepare, quiet
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from polyray.errors import MissingPrerequisite
 
-__all__ = ["java_class", "java_list", "leave_thread"]
+__all__ = ["java_class", "leave_thread"]
 
 # -Xrs leaves SIGINT, SIGTERM and SIGHUP to Python: Java would end the process at once.
 _UNWANTED = "--add-modules=jdk.incubator.vector"
@@ -54,11 +54,6 @@ def _quieten(autoclass: Any) -> None:
 def java_class(name: str) -> Any:
     """A Java class by its full name, callable from Python; starts the machine when needed."""
     return _autoclass()(name)
-
-
-def java_list(items: list[str]) -> Any:
-    """A ``java.util.List`` of strings, handed over in one call."""
-    return java_class("java.util.Arrays").asList(*items)
 
 
 def leave_thread() -> None:

@@ -9,21 +9,19 @@ colbert-ai's files untouched::
     prepare()
     from colbert import Searcher
 
-``python -m polyray.models.colbert_ai`` compiles the extensions, as the set-up does.
+The set-up compiles the extensions (:mod:`polyray.indexes.plaid.engine`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import os
 import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from polyray.compiled import compiler
 from polyray.errors import MissingPrerequisite
-from polyray.files import sha256_text
 
 __all__ = ["on_processor", "prepare", "quiet"]
 
@@ -93,44 +91,8 @@ def _load_extensions() -> None:
     from colbert.search.index_storage import IndexScorer
     from colbert.search.strided_tensor import StridedTensor
 
-    try:
-        with quiet(), _own_folder():
-            for kind in (ColBERT, IndexScorer, StridedTensor):
-                kind.try_load_torch_extensions(False)
-            if torch.cuda.is_available():
-                ResidualCodec.try_load_torch_extensions(True)
-    except (OSError, RuntimeError, ImportError) as error:
-        raise MissingPrerequisite(
-            "late interaction needs a C++ compiler (Debian: apt install g++; and ninja, which "
-            f"polyray's lock file installs): {error}"
-        ) from error
-
-
-@contextlib.contextmanager
-def _own_folder() -> Any:
-    """Compiled code of this environment in a folder of its own, which one process enters at a time.
-
-    torch keeps one folder a user, and compiles anew whenever another environment was there. Its own
-    lock outlives a process that is killed, and the next would wait for it without end: the lock
-    here ends with its process, so that torch's is a dead one's when this one is held.
-    """
-    import fcntl
-
-    from polyray.models.packaged import cache_folder
-
-    own = cache_folder() / "extensions" / sha256_text(sys.prefix)[:12]
-    folder = Path(os.environ.setdefault("TORCH_EXTENSIONS_DIR", str(own)))
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "polyray.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        for lock in folder.glob("*/lock"):
-            lock.unlink(missing_ok=True)
-        yield
-
-
-if __name__ == "__main__":
-    try:
-        prepare()
-    except MissingPrerequisite as error:
-        sys.stderr.write(f"{error}\n")
-        sys.exit(1)
+    with quiet(), compiler("late interaction"):
+        for kind in (ColBERT, IndexScorer, StridedTensor):
+            kind.try_load_torch_extensions(False)
+        if torch.cuda.is_available():
+            ResidualCodec.try_load_torch_extensions(True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from polyray.models.dense import Encoder
     from polyray.models.late import LateEncoder
 
-__all__ = ["Built", "Encoders", "build_bm25", "build_dense", "build_late", "open_store"]
+__all__ = ["Built", "Encoders", "Setting", "build_bm25", "build_dense", "build_late", "open_store"]
 
 Progress = Callable[[str, int, int], None]
 
@@ -61,6 +61,18 @@ class Built:
     facts: dict[str, Any]
     folders: tuple[Path, ...]
     encoded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a system is built: documents and their fingerprint, folder of indexes, means."""
+
+    store: DocumentStore
+    indexes: Path
+    identity: str
+    workers: Workers
+    encoders: Encoders
+    progress: Progress = lambda step, done, total: None
 
 
 def open_store(
@@ -117,16 +129,7 @@ def encoder_settings(system: DenseSystem) -> EncoderSettings:
     return EncoderSettings(**system.model_dump(include=names))
 
 
-def build_dense(
-    system: DenseSystem,
-    encoder: EncoderSettings,
-    store: DocumentStore,
-    indexes: Path,
-    identity: str,
-    workers: Workers,
-    encoders: Encoders,
-    progress: Progress | None = None,
-) -> Built:
+def build_dense(system: DenseSystem, encoder: EncoderSettings, setting: Setting) -> Built:
     """A dense retriever; ``encoder`` are the system's settings with all choices made.
 
     Starts or joins Ray only where something has to be encoded.
@@ -141,28 +144,27 @@ def build_dense(
     tokenizer = system.passages.tokenizer or ("words" if is_light(encoder.model) else encoder.model)
     windows = {**system.passages.model_dump(), "tokenizer": tokenizer}
     described = {
-        "documents": identity,
+        "documents": setting.identity,
         "passages": windows,
         "encoder": encoder.model_dump(exclude={"device", "query_prompt"}),
-        "shard_documents": workers.shard_documents,
+        "shard_documents": setting.workers.shard_documents,
     }
-    folder = indexes / f"dense-{settings_key(described)}"
+    folder = setting.indexes / f"dense-{settings_key(described)}"
     job = EncodeSettings(encoder, tokenizer, system.passages.length, system.passages.stride)
 
     def report(done: int, total: int) -> None:
-        if progress is not None:
-            progress(system.name, done, total)
+        setting.progress(system.name, done, total)
 
     encoded = 0
     if not (folder / "manifest.json").is_file():
-        with started(address=workers.address):
+        with started(address=setting.workers.address):
             encoded = DenseIndex.build(
                 folder,
-                store,
+                setting.store,
                 job,
                 described,
-                actors=workers.actors,
-                cpus=workers.cpus,
+                actors=setting.workers.actors,
+                cpus=setting.workers.cpus,
                 progress=report,
             )
     index = DenseIndex(folder)
@@ -172,7 +174,7 @@ def build_dense(
         f"index.{name}": index.manifest[name]
         for name in ("documents", "passages", "truncated", "without_passages")
     }
-    return Built(DenseRetriever(index, encoders.get(encoder)), facts, (folder,), encoded)
+    return Built(DenseRetriever(index, setting.encoders.get(encoder)), facts, (folder,), encoded)
 
 
 def late_settings(system: LateSystem) -> LateSettings:
@@ -180,16 +182,7 @@ def late_settings(system: LateSystem) -> LateSettings:
     return LateSettings(**system.model_dump(include=set(LateSettings.model_fields)))
 
 
-def build_late(
-    system: LateSystem,
-    encoder: LateSettings,
-    store: DocumentStore,
-    indexes: Path,
-    identity: str,
-    workers: Workers,
-    encoders: Encoders,
-    progress: Progress | None = None,
-) -> Built:
+def build_late(system: LateSystem, encoder: LateSettings, setting: Setting) -> Built:
     """A late-interaction retriever; ``encoder`` are the system's settings with all choices made.
 
     Starts or joins Ray only where something has to be encoded, or where there are several parts.
@@ -206,39 +199,38 @@ def build_late(
     tokenizer = system.passages.tokenizer or own
     codec = CodecSettings(system.bits, system.kmeans_iterations, system.index_seed)
     described = {
-        "documents": identity,
+        "documents": setting.identity,
         "passages": {**system.passages.model_dump(), "tokenizer": tokenizer},
         "encoder": encoder.model_dump(exclude={"device", "query_maxlen"}),
         "model_sha256": fingerprint(checkpoint_of(encoder), encoder.revision),
         "codec": asdict(codec),
-        "shard_documents": workers.shard_documents,
+        "shard_documents": setting.workers.shard_documents,
         "memory_map": system.memory_map,
     }
     windows = system.passages
     job = PlaidSettings(
         encoder, tokenizer, windows.length, windows.stride, codec, system.memory_map
     )
-    runs = part_shards(len(store), system.parts)
+    runs = part_shards(len(setting.store), system.parts)
     folders, encoded = [], 0
     for number, shards in enumerate(runs):
         facts = described if len(runs) == 1 else {**described, "part": [number, len(runs)]}
-        folder = indexes / f"plaid-{settings_key(facts)}"
+        folder = setting.indexes / f"plaid-{settings_key(facts)}"
         folders.append(folder)
 
         def report(stage: str, done: int, total: int) -> None:
-            if progress is not None:
-                progress(f"{system.name} {stage}", done, total)
+            setting.progress(f"{system.name} {stage}", done, total)
 
         whole = (folder / "manifest.json").is_file()
-        with nullcontext() if whole else started(address=workers.address):
+        with nullcontext() if whole else started(address=setting.workers.address):
             built = build_plaid(
                 folder,
-                store,
+                setting.store,
                 job,
                 facts,
                 shards=shards,
-                actors=workers.actors,
-                cpus=workers.cpus,
+                actors=setting.workers.actors,
+                cpus=setting.workers.cpus,
                 progress=report,
             )
         encoded += built.encoded
@@ -247,9 +239,9 @@ def build_late(
         index = PlaidIndex(folders[0], memory_map=system.memory_map)
         manifests = [index.manifest]
     else:
-        index = PlaidParts(folders, address=workers.address, memory_map=system.memory_map)
+        index = PlaidParts(folders, address=setting.workers.address, memory_map=system.memory_map)
         manifests = index.manifests
     counted = ("documents", "passages", "embeddings", "truncated", "without_passages")
     totals = {f"index.{name}": sum(m[name] for m in manifests) for name in counted}
-    retriever = LateRetriever(index, encoders.get_late(encoder), system.search)
+    retriever = LateRetriever(index, setting.encoders.get_late(encoder), system.search)
     return Built(retriever, totals, tuple(folders), encoded)

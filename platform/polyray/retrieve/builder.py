@@ -13,6 +13,7 @@ from polyray.models.settings import EncoderSettings, LateSettings
 from polyray.retrieve.build import (
     Built,
     Encoders,
+    Setting,
     build_bm25,
     build_dense,
     build_late,
@@ -54,12 +55,12 @@ class Builder:
         def shards(name: str, done: int, total: int) -> None:
             report(f"{code} documents, {name}: shards", done, total)
 
-        rest = (store, indexes, identity, self._workers, self._encoders, shards)
+        setting = Setting(store, indexes, identity, self._workers, self._encoders, shards)
         if isinstance(system, LateSystem):
             late = late_settings(system)
-            return build_late(system, self._kept(system.name, late, resolved_late(late)), *rest)
+            return build_late(system, self._kept(system.name, late, resolved_late(late)), setting)
         dense = encoder_settings(system)
-        return build_dense(system, self._kept(system.name, dense, resolved(dense)), *rest)
+        return build_dense(system, self._kept(system.name, dense, resolved(dense)), setting)
 
     def _kept(self, name: str, wanted: Chosen, chosen: Chosen) -> Chosen:
         """Device, precision and batch size: chosen once for this experiment, then kept."""

@@ -70,9 +70,10 @@ class _Worker:
         self._encoder: PassageEncoder | None = None
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        stage, given = row["stage"], row["given"]
+        stage = row["stage"]
         if stage in ("codec", "lists"):
-            return self._alone(stage, Path(row["folder"]), given)
+            return self._alone(stage, Path(row["folder"]), [int(n) for n in row["numbers"]])
+        given = row["given"]
         shard = PlaidShard(*(row[name] for name in PlaidShard.__slots__))
         if stage == "split":
             facts = self.splitter(shard)
@@ -82,14 +83,14 @@ class _Worker:
             facts = self.encoder.encode(shard, given)
         return {"shard": shard.number, "encoded": int(facts.get("encoded", 0))}
 
-    def _alone(self, stage: str, folder: Path, given: str) -> dict[str, Any]:
+    def _alone(self, stage: str, folder: Path, numbers: list[int]) -> dict[str, Any]:
         self._bound_threads()
         if stage == "codec":
-            passages, *numbers = map(int, given.split())
+            passages, *numbers = numbers
             shards = [PlaidShard(number, "", "", str(folder)) for number in numbers]
             train_codec(folder, shards, passages, self._settings.codec)
         else:
-            chunks, centroids, *numbers = map(int, given.split())
+            chunks, centroids, *numbers = numbers
             write_lists(folder, chunks, centroids)
             if self._settings.memory_map:
                 write_mapped(folder, range(chunks))
@@ -163,9 +164,9 @@ class Stages:
             self.encoded += answer["encoded"]
             self.progress(stage, done, len(shards))
 
-    def alone(self, stage: str, given: str) -> None:
+    def alone(self, stage: str, numbers: list[int]) -> None:
         """Do a stage's one step over the whole index, in a worker."""
-        row = {"stage": stage, "folder": str(self.folder), "given": given}
+        row = {"stage": stage, "folder": str(self.folder), "numbers": numbers}
         for _ in self._spread([row], gpu=stage == "codec", whole_node=True):
             self.progress(stage, 1, 1)
 
@@ -221,8 +222,7 @@ class Stages:
         done = self.folder / WORK / "codec.json"
         samples = [sha256_of(shard.files["sample"]) for shard in shards]
         if not whole(done, samples=samples):
-            numbers = " ".join(str(shard.number) for shard in shards)
-            self.alone("codec", f"{passages} {numbers}")
+            self.alone("codec", [passages, *(shard.number for shard in shards)])
         return sha256_of(done)
 
     def encode(self, codec_sha256: str) -> list[dict[str, Any]]:
@@ -232,8 +232,7 @@ class Stages:
 
     def lists(self, chunks: int, centroids: int, shards: int) -> None:
         """Stage 4, the part that is work: inverted lists and ids."""
-        numbers = " ".join(str(number) for number in range(shards))
-        self.alone("lists", f"{chunks} {centroids} {numbers}")
+        self.alone("lists", [chunks, centroids, *range(shards)])
 
 
 def build_plaid(

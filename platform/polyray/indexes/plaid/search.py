@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from polyray.errors import ConfigError, IndexDamaged
 from polyray.indexes.manifest import read_manifest
+from polyray.indexes.plaid.engine import candidates, ranker
 from polyray.indexes.plaid.files import IDS, recover
 from polyray.indexes.plaid.finalize import KIND
 from polyray.runs import Run
@@ -91,7 +92,7 @@ class PlaidIndex:
         self._documents: np.ndarray = names.indices.to_numpy(zero_copy_only=False)
         self._doc_ids: list[str] = names.dictionary.to_pylist()
         self._deleted: np.ndarray = table["deleted"].to_numpy()
-        self._ranker = _ranker(folder, memory_map)
+        self._ranker = ranker(folder, memory_map)
         if len(self._ranker.doclens) != len(self._documents):
             raise IndexDamaged(
                 f"{folder}: ids.parquet does not fit the chunks: remove it and rerun"
@@ -182,28 +183,9 @@ class PlaidIndex:
         return torch.from_numpy(np.flatnonzero(~self._deleted).astype(np.int32))
 
     def _candidates(self, matrix: torch.Tensor, how: PlaidSearch) -> torch.Tensor:
-        """int32 passage numbers that pass both filters, ascending."""
-        import torch
-
-        ranker = self._ranker
-        cells = min(int(how.ncells or 1), len(ranker.codec.centroids))
-        near, scores = ranker.get_cells(matrix, cells)
-        numbers, _ = ranker.ivf.lookup(near)
-        numbers = torch.unique(numbers)
-        if not len(numbers):
-            return numbers.int()
-        high = scores.max(-1).values >= how.centroid_score_threshold
-        filtered = ranker.filter_pids(
-            numbers,
-            scores,
-            ranker.embeddings.codes,
-            ranker.doclens,
-            ranker.offsets,
-            high,
-            how.ndocs,
-        )
-        ordered: torch.Tensor = filtered.sort().values
-        return ordered
+        cells = min(int(how.ncells or 1), len(self._ranker.codec.centroids))
+        threshold = float(how.centroid_score_threshold or 0)
+        return candidates(self._ranker, matrix, cells, threshold, int(how.ndocs or 4))
 
     def _scored(
         self, matrices: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]
@@ -286,17 +268,3 @@ def _maxsim(
     sums = ColBERT.segmented_maxsim(similarity, torch.from_numpy(lengths)) - len(matrix)
     found: np.ndarray = sums.numpy()
     return found
-
-
-def _ranker(folder: Path, memory_map: bool) -> Any:
-    """colbert-ai's engine over the folder, on the processor."""
-    from polyray.indexes.plaid.mapped import mapped_scorer
-    from polyray.models.colbert_ai import on_processor, prepare, quiet
-
-    prepare()
-    from colbert.search.index_storage import IndexScorer
-
-    with quiet(), on_processor():
-        if memory_map:
-            return mapped_scorer(IndexScorer, folder)
-        return IndexScorer(str(folder), use_gpu=False)
