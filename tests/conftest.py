@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,75 @@ def ray_session() -> Iterator[None]:
 
     with started(num_cpus=2):
         yield
+
+
+@pytest.fixture(scope="session")
+def tiny_backbone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``bert`` or ``xlmr`` to a folder with a two-layer encoder of random weights.
+
+    Its tokenizer is a real one of its kind: WordPiece of a few words, or multilingual e5's.
+    """
+
+    @cache
+    def made(kind: str) -> Path:
+        import torch
+        from transformers import (
+            AutoTokenizer,
+            BertConfig,
+            BertModel,
+            BertTokenizerFast,
+            XLMRobertaConfig,
+            XLMRobertaModel,
+        )
+
+        folder = tmp_path_factory.mktemp(kind)
+        torch.manual_seed(0)
+        sizes = {
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "intermediate_size": 64,
+        }
+        if kind == "bert":
+            letters = [chr(code) for code in range(33, 127)]
+            words = [
+                "the",
+                "sky",
+                "is",
+                "blue",
+                "der",
+                "him",
+                "##mel",
+                "天",
+                "空",
+                "。",
+                "long",
+                "words",
+            ]
+            special = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+            pieces = special + sorted(
+                {*letters, *(f"##{x}" for x in letters if x.isalpha()), *words}
+            )
+            (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+            tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=512)
+            model = BertModel(BertConfig(vocab_size=len(tokenizer), **sizes))
+        else:
+            from polyray.models.packaged import folder_of
+
+            tokenizer = AutoTokenizer.from_pretrained(folder_of("packaged:multilingual-e5-small"))
+            model = XLMRobertaModel(
+                XLMRobertaConfig(
+                    vocab_size=len(tokenizer),
+                    max_position_embeddings=514,
+                    pad_token_id=tokenizer.pad_token_id,
+                    bos_token_id=tokenizer.bos_token_id,
+                    eos_token_id=tokenizer.eos_token_id,
+                    type_vocab_size=1,
+                    **sizes,
+                )
+            )
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    return made

@@ -17,6 +17,7 @@ __all__ = [
     "PolyrayError",
     "Problem",
     "Problems",
+    "TrainingFailed",
 ]
 
 
@@ -103,3 +104,7 @@ class IndexDamaged(PolyrayError):
 
 class BudgetExceeded(PolyrayError):
     """A paid resource would exceed the limit that the user has set."""
+
+
+class TrainingFailed(PolyrayError):
+    """A training cannot go on: which step, what was seen, what helps."""

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +23,14 @@ from polyray.files import sha256_text
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-__all__ = ["CONFIG_HASH", "Tracker", "environment", "metric_name", "metric_names"]
+__all__ = [
+    "CONFIG_HASH",
+    "Tracker",
+    "environment",
+    "folder_of_run",
+    "metric_name",
+    "metric_names",
+]
 
 CONFIG_HASH = "polyray.config_hash"
 """The tag that ties a run to the configuration it ran."""
@@ -161,20 +168,39 @@ class Tracker:
         params: Mapping[str, Any] | None = None,
         metrics: Mapping[str, float] | None = None,
         tags: Mapping[str, str] | None = None,
+        curves: Sequence[Mapping[str, float]] = (),
     ) -> str:
-        """Log one finished child run in one batch and return its id."""
+        """Log one finished child run in one batch and return its id.
+
+        ``curves`` are lines of metrics, each with its ``step``.
+        """
         names = metric_names(metrics or {})
         inherited = {k: v for k, v in self.tags.items() if k == CONFIG_HASH}
         run_id = self._start(name, {**inherited, **(tags or {}), _PARENT: self.run_id})
         status = "FAILED"
         try:
             self._log(run_id, params or {}, metrics or {}, names)
+            self._log_curves(run_id, curves)
             if metrics:
                 self._keep_names(run_id, metrics)
             status = "FINISHED"
         finally:
             self.client.set_terminated(run_id, status)
         return run_id
+
+    def _log_curves(self, run_id: str, curves: Sequence[Mapping[str, float]]) -> None:
+        from mlflow.entities import Metric
+
+        names = metric_names({name for line in curves for name in line} - {"step"})
+        now = int(time.time() * 1000)
+        points = [
+            Metric(names[name], float(value), now, int(line["step"]))
+            for line in curves
+            for name, value in line.items()
+            if name != "step" and math.isfinite(value)
+        ]
+        for batch in _batches(points, [], []):
+            self.client.log_batch(run_id, **batch)
 
     def log_params(self, params: Mapping[str, Any]) -> None:
         """Log parameters of the parent run; a long value becomes an artifact and its hash."""
@@ -257,6 +283,26 @@ class Tracker:
             token = page.token
             if not token:
                 return found
+
+
+def folder_of_run(run_id: str) -> Path:
+    """The folder that a run of MLflow is tagged with (``polyray.folder``), as training tags it.
+
+    Looks in ``MLFLOW_TRACKING_URI``, else in ``mlflow.db`` in the working folder. Raises
+    :class:`~polyray.errors.PolyrayError` where there is no such run or folder.
+    """
+    _quiet()
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or _local_store()
+    try:
+        tags = MlflowClient(tracking_uri=uri).get_run(run_id).data.tags
+    except MlflowException as error:
+        raise PolyrayError(f"run {run_id!r} is not in MLflow at hand: {error.message}") from error
+    if "polyray.folder" not in tags:
+        raise PolyrayError(f"run {run_id!r} left no checkpoint")
+    return Path(tags["polyray.folder"])
 
 
 def _local_store() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,72 +27,18 @@ PASSAGES = [
 
 
 @pytest.fixture(scope="module", params=["bert", "xlmr"])
-def backbone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def backbone(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Path:
     """A folder with a two-layer encoder of random weights and a real tokenizer of its kind."""
-    import torch
-    from transformers import (
-        AutoTokenizer,
-        BertConfig,
-        BertModel,
-        BertTokenizerFast,
-        XLMRobertaConfig,
-        XLMRobertaModel,
-    )
-
-    folder = tmp_path_factory.mktemp(request.param)
-    torch.manual_seed(0)
-    sizes = {
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-    }
-    if request.param == "bert":
-        letters = [chr(code) for code in range(33, 127)]
-        words = [
-            "the",
-            "sky",
-            "is",
-            "blue",
-            "der",
-            "him",
-            "##mel",
-            "天",
-            "空",
-            "。",
-            "long",
-            "words",
-        ]
-        special = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-        pieces = special + sorted({*letters, *(f"##{x}" for x in letters if x.isalpha()), *words})
-        (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
-        tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=512)
-        model = BertModel(BertConfig(vocab_size=len(tokenizer), **sizes))
-    else:
-        from polyray.models.packaged import folder_of
-
-        tokenizer = AutoTokenizer.from_pretrained(folder_of("packaged:multilingual-e5-small"))
-        model = XLMRobertaModel(
-            XLMRobertaConfig(
-                vocab_size=len(tokenizer),
-                max_position_embeddings=514,
-                pad_token_id=tokenizer.pad_token_id,
-                bos_token_id=tokenizer.bos_token_id,
-                eos_token_id=tokenizer.eos_token_id,
-                type_vocab_size=1,
-                **sizes,
-            )
-        )
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return tiny_backbone(request.param)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Models made here do not stay."""
+    from polyray.models.colbert_ai import prepare
     from polyray.models.packaged import folder_of
 
+    prepare()  # its compiled extensions do stay
     folder_of("packaged:multilingual-e5-small")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("POLYRAY_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -104,6 +104,11 @@ class TorchLateEncoder:
         self._reads = _Reading.of(self.model, settings)
 
     @property
+    def settings(self) -> LateSettings:
+        """What the encoder was loaded with."""
+        return self._settings
+
+    @property
     def doc_maxlen(self) -> int:
         """Tokens of a passage that are read, specials and marker included."""
         return self._reads.doc_maxlen
@@ -112,6 +117,11 @@ class TorchLateEncoder:
     def query_maxlen(self) -> int:
         """Tokens of a query that are read, specials and marker included."""
         return self._reads.query_maxlen
+
+    def lengths_of(self, settings: LateSettings) -> tuple[int, int]:
+        """Tokens of a query and of a passage that this model reads under other settings."""
+        reads = _Reading.of(self.model, settings)
+        return reads.query_maxlen, reads.doc_maxlen
 
     @property
     def markers(self) -> tuple[str | None, str | None]:
@@ -126,6 +136,13 @@ class TorchLateEncoder:
     def masks_punctuation(self) -> bool:
         """Whether pieces of passages, punctuation as a rule, have no vectors."""
         return bool(self.model[_mask_place(self.model)].skiplist_words)
+
+    @property
+    def _scores_specials(self) -> bool:
+        first = self._tokenizer.all_special_tokens[0]
+        return not any(
+            first in (getattr(module, "skiplist_words", None) or ()) for module in self.model
+        )
 
     def encode_queries(self, texts: Sequence[str]) -> list[np.ndarray]:
         """float32 ``[query_maxlen, dim]`` a query where queries are filled up with [MASK]."""
@@ -154,6 +171,10 @@ class TorchLateEncoder:
                 return_attention_mask=False,
             )["input_ids"]
         return sum(len(row) + marked > limit for row in rows)
+
+    def features(self, texts: Sequence[str], *, passages: bool) -> dict[str, Any]:
+        """Padded ids and masks of some texts, as the model's modules take them in training, too."""
+        return self._features(self._ids(texts, passages=passages), passages=passages)
 
     def _ids(self, texts: Sequence[str], *, passages: bool) -> list[list[int]]:
         if not texts:
@@ -228,8 +249,11 @@ class TorchLateEncoder:
     def _pieces(self, text: str, *, passages: bool) -> list[str]:
         rows = self._ids([text], passages=passages)
         features = self._features(rows, passages=passages)
-        mask = self.model[_mask_place(self.model)]
-        kept = mask(dict(features), task="document" if passages else "query")["attention_mask"]
+        masked = dict(features)
+        for module in self.model:
+            if hasattr(module, "skiplist_words"):
+                masked = module(masked, task="document" if passages else "query")
+        kept = masked["attention_mask"]
         ids = features["input_ids"][0][kept[0].bool()].tolist()
         pieces: list[str] = self._tokenizer.convert_ids_to_tokens(ids)
         return pieces
@@ -246,6 +270,7 @@ class TorchLateEncoder:
             "query_maxlen": reads.query_maxlen,
             "query_expansion": reads.expand,
             "attend_to_mask_tokens": reads.attend,
+            "score_specials": self._scores_specials,
             "markers": " ".join(str(marker) for marker in self.markers),
             "prompts": f"{reads.prompt(False)!r} {reads.prompt(True)!r}",
             "device": settings.device,

@@ -36,18 +36,32 @@ __all__ = [
 
 ARCHITECTURE = "HF_ColBERT"
 METADATA = "artifact.metadata"
+RUN = "run:"
 
 
 def checkpoint_of(settings: LateSettings) -> str:
     """The folder or hub id that the settings mean; a new model is made and kept once.
 
-    Raises :class:`~polyray.errors.MissingPrerequisite` where it cannot be had.
+    ``run:<id>/best`` and ``run:<id>/last`` are those of a student that was trained here, ``<id>``
+    its run in MLflow. Raises :class:`~polyray.errors.MissingPrerequisite` where it cannot be had.
     """
     if settings.model is not None:
-        return settings.model
+        return _trained(settings.model) if settings.model.startswith(RUN) else settings.model
     from polyray.models.late_new import new_checkpoint
 
     return str(new_checkpoint(settings))
+
+
+def _trained(name: str) -> str:
+    from polyray.tracking import folder_of_run
+
+    run, slash, which = name.removeprefix(RUN).partition("/")
+    if not slash or which not in ("best", "last"):
+        raise ConfigError(f"{name}: write run:<id>/best or run:<id>/last")
+    folder = folder_of_run(run) / which
+    if not folder.is_dir():
+        raise MissingPrerequisite(f"{name}: {folder} is not there any more")
+    return str(folder)
 
 
 def colbert_folder(settings: LateSettings) -> dict[str, Any]:
@@ -191,8 +205,12 @@ def write_checkpoint(
     write_json(folder / METADATA, {**metadata, "dim": int(projection.shape[0])})
 
 
-def save_colbert(encoder: TorchLateEncoder, folder: Path) -> Path:
+def save_colbert(
+    encoder: TorchLateEncoder, folder: Path, lengths: tuple[int, int] | None = None
+) -> Path:
     """Write a loaded model as colbert-ai's folder; returns it. A folder that is there is kept.
+
+    ``lengths`` are those of queries and passages, where they are not the encoder's.
 
     Raises :class:`~polyray.errors.ConfigError` for what that form cannot hold: prompts that are
     not one marker token, more than one projection, one with a bias or a non-linearity.
@@ -205,12 +223,15 @@ def save_colbert(encoder: TorchLateEncoder, folder: Path) -> Path:
         raise ConfigError(f"{reads['model']}: colbert-ai has one projection without a bias")
     if type(getattr(projections[0], "activation_function", None)).__name__ != "Identity":
         raise ConfigError(f"{reads['model']}: colbert-ai's projection is linear")
+    if not reads["score_specials"]:
+        raise ConfigError(f"{reads['model']}: colbert-ai scores special tokens, too")
     markers = encoder.markers
     if None in markers or not reads["query_expansion"]:
         raise ConfigError(f"{reads['model']}: colbert-ai needs marker tokens and [MASK] expansion")
+    query_maxlen, doc_maxlen = lengths or (encoder.query_maxlen, encoder.doc_maxlen)
     metadata = {
-        "doc_maxlen": encoder.doc_maxlen,
-        "query_maxlen": encoder.query_maxlen,
+        "doc_maxlen": doc_maxlen,
+        "query_maxlen": query_maxlen,
         "mask_punctuation": encoder.masks_punctuation,
         "attend_to_mask_tokens": reads["attend_to_mask_tokens"],
         "query_token_id": markers[0],

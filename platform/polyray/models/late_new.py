@@ -6,6 +6,7 @@ The projection is not trained, and the model's label says so wherever a figure i
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ FORM = 1
 OLD_MARKERS = ("[unused0]", "[unused1]")
 """What colbert-ai uses; XLM-R has neither and multilingual BERT lacks the first."""
 NEW_MARKERS = ("[Q]", "[D]")
+DEPARTURES = ("prompts", "expansion", "score_specials")
 DOC_MAXLEN, QUERY_MAXLEN = 183, 32
 """180-token passages with [CLS], marker and [SEP]; colbert-ai's queries. Settings go before."""
 
@@ -38,7 +40,7 @@ def new_checkpoint(settings: LateSettings) -> Path:
 
     source = str(settings.backbone)
     folder = folder_of(source)
-    names = ("dim", "projection", "seed", "mask_punctuation")
+    names = ("dim", "projection", "seed", "mask_punctuation", "marker_start", *DEPARTURES)
     facts = settings.model_dump(include=set(names)) | {
         "backbone": _identity(source, folder),
         "form": FORM,
@@ -47,7 +49,7 @@ def new_checkpoint(settings: LateSettings) -> Path:
     target = cache_folder() / "models" / f"colbert-{slug}-{settings.dim}-{settings_key(facts)}"
     if not target.is_dir():
         backbone, tokenizer = _backbone(folder, settings)
-        markers = _add_markers(backbone, tokenizer, settings.seed)
+        markers = _add_markers(backbone, tokenizer, settings)
         metadata = {
             "doc_maxlen": DOC_MAXLEN,
             "query_maxlen": QUERY_MAXLEN,
@@ -57,10 +59,39 @@ def new_checkpoint(settings: LateSettings) -> Path:
             "doc_token_id": markers[1],
         }
         with new_folder(target) as temporary:
-            write_checkpoint(
-                temporary, backbone, tokenizer, _projection(backbone, settings), metadata
-            )
+            plain = settings.prompts is None and settings.expansion and settings.score_specials
+            folder = temporary if plain else temporary / "colbert"
+            folder.mkdir(exist_ok=True)
+            write_checkpoint(folder, backbone, tokenizer, _projection(backbone, settings), metadata)
+            if not plain:
+                _depart(folder, temporary, settings)
+                shutil.rmtree(folder)
     return target
+
+
+def _depart(colbert: Path, folder: Path, settings: LateSettings) -> None:
+    """Write the model that ``colbert`` holds, changed as the settings say, as its library does."""
+    from sentence_transformers import MultiVectorEncoder
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    from polyray.models.late_files import skipped_pieces
+
+    with quiet_loading():
+        model = MultiVectorEncoder(str(colbert), device="cpu")
+    mask = next(module for module in model if isinstance(module, MultiVectorMask))
+    if mask.skiplist_words:
+        mask.skiplist_words = skipped_pieces(model.tokenizer)
+    if not settings.expansion:
+        model[0].query_expansion = None
+        model[0].query_length = QUERY_MAXLEN
+    if settings.prompts is not None:
+        model.prompts = dict(zip(("query", "document"), settings.prompts, strict=True))
+    if not settings.score_specials:
+        kept = model.tokenizer.mask_token
+        specials = [name for name in model.tokenizer.all_special_tokens if name != kept]
+        both = MultiVectorMask(specials, skiplist_tasks=["query", "document"])
+        model.insert(list(model).index(mask) + 1, both)
+    model.save_pretrained(str(folder), create_model_card=False)
 
 
 def _identity(source: str, folder: Path) -> str:
@@ -85,8 +116,21 @@ def _backbone(folder: Path, settings: LateSettings) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _add_markers(backbone: Any, tokenizer: Any, seed: int) -> tuple[str, str]:
+def _add_markers(backbone: Any, tokenizer: Any, settings: LateSettings) -> tuple[str, str]:
     """Two real tokens: unused ones of the vocabulary, else new ones with rows of their own."""
+    markers = _named_markers(backbone, tokenizer, settings.seed)
+    if settings.marker_start == "prompt":
+        import torch
+
+        rows = backbone.get_input_embeddings().weight
+        with torch.no_grad():
+            for marker, word in zip(markers, ("query", "passage"), strict=True):
+                pieces = tokenizer.encode(word, add_special_tokens=False)
+                rows[tokenizer.convert_tokens_to_ids(marker)] = rows[pieces].mean(dim=0)
+    return markers
+
+
+def _named_markers(backbone: Any, tokenizer: Any, seed: int) -> tuple[str, str]:
     vocabulary = tokenizer.get_vocab()
     unused = [f"[unused{number}]" for number in range(10) if f"[unused{number}]" in vocabulary]
     if set(OLD_MARKERS) <= vocabulary.keys():

@@ -79,12 +79,23 @@ class LateSettings(BaseModel):
     markers and a projection to ``dim`` from ``seed``: untrained, and called so in every figure.
     ``doc_maxlen`` and ``query_maxlen`` count special tokens and the marker; where they are not
     given the checkpoint's own stand, or 183 and 32.
+
+    A new model reads as ColBERT does, or departs from it in one point or several: ``prompts`` for
+    queries and passages stand instead of markers, ``marker_start: prompt`` lets the markers begin
+    as the mean embedding of the words "query" and "passage", ``expansion: false`` fills no query
+    up with [MASK], ``score_specials: false`` leaves special tokens, markers among them, out of
+    MaxSim.
+    All but ``marker_start`` make models that colbert-ai's own form cannot hold.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str | None = None
     backbone: str | None = None
+    prompts: tuple[str, str] | None = None
+    marker_start: Literal["random", "prompt"] = "random"
+    expansion: bool = True
+    score_specials: bool = True
     dim: int = Field(default=128, gt=0, multiple_of=8)
     projection: Literal["random", "identity"] = "random"
     seed: int = Field(default=42, ge=0)

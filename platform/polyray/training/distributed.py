@@ -1,0 +1,288 @@
+"""The loop on a cluster: one trial is a Ray Train run, and Ray Tune runs many.
+
+A trial is described by a small record that makes its own examples where it runs. What is whole on
+disk decides what is done: a trial with ``done.json`` is not run again, one with checkpoints goes on
+from the last. No state of Ray's own is read back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import Field, model_validator
+
+from polyray.config import Settings
+from polyray.errors import PolyrayError, TrainingFailed
+from polyray.files import read_json, write_json
+from polyray.training.loop import DONE, Trained
+
+__all__ = ["Trainers", "Trial", "TrialResult", "run_trial", "run_trials"]
+
+FAILED = "failed.json"
+ENVIRONMENT = {"RAY_TRAIN_V2_ENABLED": "1", "RAY_AIR_NEW_OUTPUT": "0"}
+
+
+class Trainers(Settings):
+    """What a trial gets, and how many run at once.
+
+    ``workers`` processes share each batch; on a GPU each has one, on a CPU ``cpus`` threads each
+    (default: all cores of a node, shared out). ``concurrent`` trials run at once (default: as many
+    as there is room for). A trial whose worker dies is begun again, from its last checkpoint, up to
+    ``retries`` times.
+    """
+
+    workers: int = Field(default=1, gt=0)
+    gpu: bool | None = None
+    cpus: int | None = Field(default=None, gt=0)
+    concurrent: int | None = Field(default=None, gt=0)
+    retries: int = Field(default=2, ge=0)
+    address: str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Trainers:
+        return self
+
+
+class Trial(Protocol):
+    """One student to train; it travels to the worker that trains it."""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it; names its folder."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of it lies."""
+        ...
+
+    def train(self, report: Callable[[dict[str, float]], None] | None) -> Trained:
+        """Make the examples and train, in this process."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """A trial's end: what it left, or why it stopped."""
+
+    trial: Trial
+    trained: Trained | None
+    error: str = ""
+
+
+def run_trial(
+    trial: Trial, trainers: Trainers, *, report: Callable[[dict[str, float]], None] | None = None
+) -> Trained:
+    """Train one student as a Ray Train run; needs a running Ray.
+
+    Raises the worker's own :class:`~polyray.errors.PolyrayError`, and
+    :class:`~polyray.errors.TrainingFailed` when workers die more often than ``retries``.
+    """
+    if (trial.folder / DONE).is_file():
+        return Trained(trial.folder, read_json(trial.folder / DONE))
+    (trial.folder / FAILED).unlink(missing_ok=True)
+    for attempt in range(trainers.retries + 1):
+        try:
+            _fit(trial, trainers)
+            return Trained(trial.folder, read_json(trial.folder / DONE))
+        except PolyrayError:
+            raise
+        except Exception as error:
+            own = _own_error(error)
+            if own is not None:
+                raise own from None
+            if attempt == trainers.retries:
+                raise TrainingFailed(
+                    f"{trial.name}: a worker died {attempt + 1} times: {_last_line(error)}"
+                ) from error
+    raise TrainingFailed(f"{trial.name}: nothing was run")
+
+
+def _fit(trial: Trial, trainers: Trainers) -> None:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    on_gpu, cpus = _resources(trainers)
+    callbacks = _tune_callbacks()
+    (trial.folder / "ray").mkdir(parents=True, exist_ok=True)
+    with _quiet_train():
+        TorchTrainer(
+            _Worker(trial, None if on_gpu else cpus),
+            scaling_config=ScalingConfig(
+                num_workers=trainers.workers,
+                use_gpu=on_gpu,
+                resources_per_worker={"CPU": cpus} | ({"GPU": 1} if on_gpu else {}),
+            ),
+            torch_config=TorchConfig(backend="nccl" if on_gpu else "gloo"),
+            run_config=RunConfig(
+                name=f"try-{os.getpid()}-{len(list((trial.folder / 'ray').iterdir()))}",
+                storage_path=str(trial.folder / "ray"),
+                failure_config=FailureConfig(max_failures=0),
+                callbacks=callbacks,
+            ),
+        ).fit()
+
+
+class _Worker:
+    """What a training worker runs."""
+
+    def __init__(self, trial: Trial, threads: int | None) -> None:
+        self._trial, self._threads = trial, threads
+        self.__name__ = "train_student"
+
+    def __call__(self) -> None:
+        import ray.train
+        import torch
+
+        if self._threads is not None:
+            torch.set_num_threads(self._threads)
+        self._trial.train(lambda line: ray.train.report(line))
+
+
+def _resources(trainers: Trainers) -> tuple[bool, int]:
+    import ray
+
+    from polyray.cluster import largest_node
+
+    total = ray.cluster_resources()
+    on_gpu = trainers.gpu if trainers.gpu is not None else total.get("GPU", 0) >= trainers.workers
+    if trainers.cpus is not None:
+        return on_gpu, trainers.cpus
+    return on_gpu, 1 if on_gpu else max(1, largest_node() // trainers.workers)
+
+
+def _tune_callbacks() -> list[Any]:
+    from ray.tune.trainable.trainable_fn_utils import _in_tune_session
+
+    if not _in_tune_session():
+        return []
+    from ray.tune.integration.ray_train import TuneReportCallback
+
+    return [TuneReportCallback()]
+
+
+@contextmanager
+def _quiet_train() -> Iterator[None]:
+    import logging
+
+    for name in ("ray.train", "ray.tune", "ray"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    yield
+
+
+def _own_error(error: Exception) -> PolyrayError | None:
+    """The user's own error among what the workers failed with."""
+    from polyray.indexes.actors import user_error
+
+    failures = getattr(error, "worker_failures", None) or {0: error}
+    for failure in failures.values():
+        found = user_error(failure)
+        if isinstance(found, PolyrayError):
+            return found
+    return None
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].strip() if lines else type(error).__name__
+
+
+def run_trials(
+    trials: Sequence[Trial],
+    trainers: Trainers,
+    *,
+    scheduler: Any = None,
+    metric: str | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[TrialResult]:
+    """Train all students under Ray Tune; one that fails stops no other.
+
+    Trials that are whole on disk are not run. ``scheduler`` may stop trials early by ``metric``,
+    as reported at validations. Needs a running Ray; results come in the order of ``trials``.
+    """
+    pending = [trial for trial in trials if not (trial.folder / DONE).is_file()]
+    tell = progress or (lambda step, done, total: None)
+    tell("students", len(trials) - len(pending), len(trials))
+    if pending:
+        _tune(pending, trainers, scheduler, metric, tell, len(trials))
+    return [_result(trial) for trial in trials]
+
+
+def _result(trial: Trial) -> TrialResult:
+    if (trial.folder / DONE).is_file():
+        return TrialResult(trial, Trained(trial.folder, read_json(trial.folder / DONE)))
+    failed = trial.folder / FAILED
+    why = read_json(failed)["error"] if failed.is_file() else "stopped before its end"
+    return TrialResult(trial, None, why)
+
+
+def _tune(
+    pending: Sequence[Trial],
+    trainers: Trainers,
+    scheduler: Any,
+    metric: str | None,
+    tell: Callable[[str, int, int], None],
+    total: int,
+) -> None:
+    from ray import tune
+    from ray.tune import Callback, RunConfig, TuneConfig
+
+    by_name = {trial.name: trial for trial in pending}
+    if len(by_name) < len(pending):
+        raise PolyrayError("two trials have the same name")
+    done = [total - len(pending)]
+
+    class Told(Callback):
+        """Passes the end of each trial on."""
+
+        def on_trial_complete(self, *_: Any, **__: Any) -> None:
+            done[0] += 1
+            tell("students", done[0], total)
+
+        on_trial_error = on_trial_complete
+
+    def one(config: dict[str, Any]) -> None:
+        trial = by_name[config["student"]]
+        try:
+            run_trial(trial, trainers)
+        except PolyrayError as error:
+            write_json(trial.folder / FAILED, {"error": str(error)})
+
+    storage = pending[0].folder.parent.parent / "ray"
+    storage.mkdir(parents=True, exist_ok=True)
+    with _quiet_train():
+        tuner = tune.Tuner(
+            tune.with_resources(one, {"CPU": 0}),
+            param_space={"student": tune.grid_search(sorted(by_name))},
+            tune_config=TuneConfig(
+                scheduler=scheduler,
+                metric=metric,
+                mode="max" if metric else None,
+                max_concurrent_trials=trainers.concurrent or _room(trainers),
+                trial_name_creator=lambda made: str(made.config["student"]),
+                trial_dirname_creator=lambda made: str(made.config["student"]),
+            ),
+            run_config=RunConfig(
+                name=f"tune-{os.getpid()}",
+                storage_path=str(storage),
+                callbacks=[Told()],
+                verbose=0,
+            ),
+        )
+        tuner.fit()
+
+
+def _room(trainers: Trainers) -> int:
+    """Trials that fit on the cluster at once."""
+    import ray
+
+    on_gpu, cpus = _resources(trainers)
+    total = ray.cluster_resources()
+    if on_gpu:
+        return max(1, int(total.get("GPU", 1)) // trainers.workers)
+    return max(1, int(total.get("CPU", 1)) // (cpus * trainers.workers))
