@@ -1,0 +1,1 @@
+"""LLM work: a batch engine that never pays twice, prompts, and parsers of what models write."""

@@ -1,0 +1,275 @@
+"""Where calls run: in this process, or on Ray actors. Both are handed calls and give replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from polyray.errors import PolyrayError
+from polyray.llm.outcomes import Call, Reply
+from polyray.llm.settings import LlmSettings, Provider
+
+__all__ = ["LocalPool", "Pool", "RayPool", "Worker", "open_pool", "worker_for"]
+
+GATHER_S = 0.003
+"""How long an actor waits for further replies before it sends those it has."""
+_POLL_S = 5.0
+_DEATHS = 5
+"""Deaths of actors, one after the other without a reply between, that end the job."""
+
+
+class Worker(Protocol):
+    """Sends one call and tells what came of it."""
+
+    async def call(self, call: Call) -> Reply:
+        """Every end of a call is a reply; it raises nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+def worker_for(provider: Provider) -> Worker:
+    """The worker of a provider."""
+    if provider.kind == "scripted":
+        from polyray.llm.scripted import ScriptedWorker
+
+        return ScriptedWorker(provider)
+    from polyray.llm.client import OpenAIWorker
+
+    return OpenAIWorker(provider)
+
+
+class Pool(Protocol):
+    """Takes calls and gives replies, in any order."""
+
+    async def open(self) -> None:
+        """Make ready; raises what keeps the workers from starting."""
+        ...
+
+    async def submit(self, calls: Sequence[Call]) -> None:
+        """Start these calls."""
+        ...
+
+    async def collect(self, timeout_s: float | None) -> list[Reply]:
+        """The replies that have come, waiting for the first of them at most so long."""
+        ...
+
+    async def close(self) -> None:
+        """End all calls under way and let go of everything."""
+        ...
+
+
+class _Inbox:
+    """Replies on their way to the driver."""
+
+    def __init__(self) -> None:
+        self._replies: list[Reply] = []
+        self._some = asyncio.Event()
+        self._error: BaseException | None = None
+
+    def put(self, replies: Sequence[Reply]) -> None:
+        self._replies += replies
+        self._some.set()
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+        self._some.set()
+
+    async def take(self, timeout_s: float | None) -> list[Reply]:
+        if not self._some.is_set() and (timeout_s is None or timeout_s > 0):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._some.wait()
+            except TimeoutError:
+                return []
+        if self._error is not None:
+            raise self._error
+        taken, self._replies = self._replies, []
+        self._some.clear()
+        return taken
+
+
+class LocalPool:
+    """Runs all calls in the event loop at hand, with one worker. It knows no Ray."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._worker: Worker | None = None
+        self._inbox = _Inbox()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Make the worker."""
+        self._worker = worker_for(self._provider)
+
+    async def submit(self, calls: Sequence[Call]) -> None:
+        """Start these calls."""
+        if self._worker is None:
+            raise PolyrayError("the pool is not open")
+        for call in calls:
+            task = asyncio.create_task(self._run(self._worker, call))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, worker: Worker, call: Call) -> None:
+        try:
+            reply = await worker.call(call)
+        except Exception as error:
+            what = f"the worker broke: {type(error).__name__}"
+            reply = Reply("again", call.key, "worker", message=what, perhaps_paid=True)
+        self._inbox.put([reply])
+
+    async def collect(self, timeout_s: float | None) -> list[Reply]:
+        """The replies that have come."""
+        return await self._inbox.take(timeout_s)
+
+    async def close(self) -> None:
+        """Cancel what is under way and close the connections."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._worker is not None:
+            await self._worker.close()
+
+
+class LlmActor:
+    """A :class:`LocalPool` behind Ray; the class itself knows no Ray."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._pool = LocalPool(provider)
+
+    async def open(self) -> None:
+        """Make the worker; raises what keeps it from starting."""
+        await self._pool.open()
+
+    async def submit(self, calls: Sequence[Call]) -> None:
+        """Start these calls."""
+        await self._pool.submit(calls)
+
+    async def collect(self) -> list[Reply]:
+        """The replies that have come; after some seconds without any an empty list."""
+        replies = await self._pool.collect(_POLL_S)
+        if replies:
+            await asyncio.sleep(GATHER_S)
+            replies += await self._pool.collect(0)
+        return replies
+
+    async def close(self) -> None:
+        """End all calls."""
+        await self._pool.close()
+
+
+class RayPool:
+    """Hands calls to Ray actors, each to the one that has least to do. Needs a running Ray.
+
+    Calls of an actor that dies come back as ``worker_died``, perhaps paid, and another actor takes
+    its place; Ray itself never repeats a call.
+    """
+
+    def __init__(self, provider: Provider, actors: int) -> None:
+        self._provider = provider
+        self._actors: list[Any] = [None] * actors
+        self._under_way: list[set[str]] = [set() for _ in range(actors)]
+        self._inbox = _Inbox()
+        self._pumps: list[asyncio.Task[None]] = []
+        self._deaths = 0
+
+    async def open(self) -> None:
+        """Start the actors."""
+        for place in range(len(self._actors)):
+            self._actors[place] = self._new()
+        await asyncio.gather(*(self._started(actor) for actor in self._actors))
+        self._pumps = [asyncio.create_task(self._pump(n)) for n in range(len(self._actors))]
+
+    def _new(self) -> Any:
+        import ray
+
+        remote = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(LlmActor)
+        return remote.remote(self._provider)
+
+    async def _started(self, actor: Any) -> None:
+        from ray.exceptions import RayError
+
+        from polyray.indexes.actors import user_error
+
+        try:
+            await actor.open.remote()
+        except RayError as error:
+            raise user_error(error) from None
+
+    async def submit(self, calls: Sequence[Call]) -> None:
+        """Start these calls."""
+        shares: dict[int, list[Call]] = {}
+        for call in calls:
+            place = min(range(len(self._actors)), key=lambda n: len(self._under_way[n]))
+            self._under_way[place].add(call.key)
+            shares.setdefault(place, []).append(call)
+        for place, share in shares.items():
+            # Its failure shows in the pump, which watches the same actor.
+            self._actors[place].submit.remote(share)
+
+    async def _pump(self, place: int) -> None:
+        from ray.exceptions import RayError
+
+        while True:
+            try:
+                replies = await self._actors[place].collect.remote()
+            except RayError as error:
+                await self._replace(place, error)
+                continue
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                self._inbox.fail(error)
+                return
+            if replies:
+                self._deaths = 0
+                self._under_way[place] -= {reply.key for reply in replies}
+                self._inbox.put(replies)
+
+    async def _replace(self, place: int, error: Exception) -> None:
+        from ray.exceptions import RayError
+
+        self._deaths += 1
+        lost, self._under_way[place] = self._under_way[place], set()
+        told = "the actor that sent it died"
+        self._inbox.put(
+            [Reply("again", key, "worker_died", message=told, perhaps_paid=True) for key in lost]
+        )
+        if self._deaths > _DEATHS:
+            self._inbox.fail(error)
+            return
+        self._actors[place] = self._new()
+        try:
+            await self._started(self._actors[place])
+        except RayError:
+            # The next turn of the pump meets the same death and counts it.
+            await asyncio.sleep(0.2)
+        except Exception as other:
+            self._inbox.fail(other)
+
+    async def collect(self, timeout_s: float | None) -> list[Reply]:
+        """The replies that have come."""
+        return await self._inbox.take(timeout_s)
+
+    async def close(self) -> None:
+        """End the actors."""
+        import ray
+
+        for pump in self._pumps:
+            pump.cancel()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
+        for actor in self._actors:
+            if actor is not None:
+                ray.kill(actor, no_restart=True)
+
+
+def open_pool(settings: LlmSettings) -> LocalPool | RayPool:
+    """The pool that the settings ask for; not opened yet."""
+    if settings.actors:
+        return RayPool(settings.provider, settings.actors)
+    return LocalPool(settings.provider)
