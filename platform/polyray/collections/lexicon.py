@@ -1,19 +1,28 @@
-"""Bilingual lexicons: TSV, space-separated pairs (MUSE), JSON (MiLQ)."""
+"""Bilingual lexicons: TSV, space-separated pairs (MUSE), JSON (MiLQ); with weights or without."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from polyray.collections._lines import lines_of
 from polyray.errors import Problems
 from polyray.text.keys import matching_key
 
-__all__ = ["read_lexicon"]
+__all__ = ["read_lexicon", "read_weighted_lexicon", "reversed_lexicon"]
 
 _NUMBER = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
+
+
+class _Pair(NamedTuple):
+    line: int | None
+    word: str
+    translation: str
+    score: float | str | None
 
 
 def read_lexicon(path: str | Path) -> dict[str, list[str]]:
@@ -25,42 +34,101 @@ def read_lexicon(path: str | Path) -> dict[str, list[str]]:
     :class:`~polyray.errors.InputError` naming every line that is no pair.
     """
     problems = Problems(str(path))
-    lines = list(lines_of(path, problems))
-    first = next((line for _, line in lines if line.strip()), "")
-    if first.lstrip().startswith("{"):
-        pairs = _json("\n".join(line for _, line in lines), problems)
-    else:
-        pairs = _lines(lines, problems)
     found: dict[str, dict[str, None]] = {}
-    for number, word, translation in pairs:
-        key = matching_key(word)
-        if not key or not translation:
-            what = f"word or translation is empty: {word!r}, {translation!r}"
-            problems.add(number, what, "write: word TAB translation")
-            continue
-        found.setdefault(key, {})[translation] = None
-    if not found and not problems:
-        problems.add(None, "no pairs in the file", "give a lexicon")
+    for key, pair in _keyed(_pairs(path, problems), problems):
+        found.setdefault(key, {})[pair.translation] = None
     problems.raise_if_any()
     return {key: list(translations) for key, translations in found.items()}
 
 
-def _lines(lines: list[tuple[int, str]], problems: Problems) -> list[tuple[int | None, str, str]]:
-    pairs: list[tuple[int | None, str, str]] = []
+def read_weighted_lexicon(path: str | Path) -> dict[str, dict[str, float]]:
+    """Read ``word -> {translation: weight}``; words and order as :func:`read_lexicon` has them.
+
+    Every line is: word TAB translation TAB weight; or one JSON object, word -> {translation:
+    weight}. Weights are counts, probabilities or scores, none below 0; only their ratios within
+    a word matter. A pair that stands twice keeps its highest weight. Raises
+    :class:`~polyray.errors.InputError` naming every line without a weight.
+    """
+    problems = Problems(str(path))
+    found: dict[str, dict[str, float]] = {}
+    for key, pair in _keyed(_pairs(path, problems, weighted=True), problems):
+        weight = _weight(pair.score)
+        if weight is None:
+            given = "no weight" if pair.score is None else f"weight {pair.score!r}"
+            remedy = "write: word TAB translation TAB weight, a number of at least 0"
+            problems.add(pair.line, f"{given} for {pair.word!r}, {pair.translation!r}", remedy)
+            continue
+        translations = found.setdefault(key, {})
+        translations[pair.translation] = max(weight, translations.get(pair.translation, 0.0))
+    problems.raise_if_any()
+    return found
+
+
+def reversed_lexicon(lexicon: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """The lexicon of the other direction: translations' matching keys -> headwords.
+
+    Headwords are matching keys, so that their capitals are lost; their order is the lexicon's.
+
+    >>> reversed_lexicon({"river": ["Fluss", "Strom"], "current": ["Strom"]})
+    {'fluss': ['river'], 'strom': ['river', 'current']}
+    """
+    found: dict[str, dict[str, None]] = {}
+    for word, translations in lexicon.items():
+        for translation in translations:
+            if key := matching_key(translation):
+                found.setdefault(key, {})[word] = None
+    return {key: list(words) for key, words in found.items()}
+
+
+def _weight(score: float | str | None) -> float | None:
+    """A weight as a number, or None where it is no finite number of at least 0."""
+    try:
+        weight = float(score) if score is not None else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return weight if math.isfinite(weight) and weight >= 0 else None
+
+
+def _keyed(pairs: Iterable[_Pair], problems: Problems) -> list[tuple[str, _Pair]]:
+    """Pairs with their words' matching keys; pairs with an empty side are noted."""
+    found: list[tuple[str, _Pair]] = []
+    for pair in pairs:
+        key = matching_key(pair.word)
+        if key and pair.translation:
+            found.append((key, pair))
+            continue
+        what = f"word or translation is empty: {pair.word!r}, {pair.translation!r}"
+        problems.add(pair.line, what, "write: word TAB translation")
+    if not found and not problems:
+        problems.add(None, "no pairs in the file", "give a lexicon")
+    return found
+
+
+def _pairs(path: str | Path, problems: Problems, *, weighted: bool = False) -> list[_Pair]:
+    lines = list(lines_of(path, problems))
+    first = next((line for _, line in lines if line.strip()), "")
+    if first.lstrip().startswith("{"):
+        return _json("\n".join(line for _, line in lines), problems, weighted)
+    return _lines(lines, problems)
+
+
+def _lines(lines: list[tuple[int, str]], problems: Problems) -> list[_Pair]:
+    pairs: list[_Pair] = []
     for number, line in lines:
         if not line.strip():
             continue
         columns = line.split("\t") if "\t" in line else line.split(maxsplit=1)
         scored = len(columns) == 3 and _NUMBER.fullmatch(columns[2].strip())
         if len(columns) == 2 or scored:
-            pairs.append((number, columns[0].strip(), columns[1].strip()))
+            score = columns[2].strip() if scored else None
+            pairs.append(_Pair(number, columns[0].strip(), columns[1].strip(), score))
         else:
             what = f"{len(columns)} columns instead of two"
             problems.add(number, what, "write: word TAB translation")
     return pairs
 
 
-def _json(text: str, problems: Problems) -> list[tuple[int | None, str, str]]:
+def _json(text: str, problems: Problems, weighted: bool) -> list[_Pair]:
     try:
         loaded: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
@@ -69,11 +137,15 @@ def _json(text: str, problems: Problems) -> list[tuple[int | None, str, str]]:
     except RecursionError:
         problems.add(None, "JSON nested too deeply", "write {word: [translations]}")
         return []
-    pairs: list[tuple[int | None, str, str]] = []
+    pairs: list[_Pair] = []
     for word, value in loaded.items():
-        values = value if isinstance(value, list) else [value]
-        if all(isinstance(one, str) for one in values):
-            pairs += [(None, word.strip(), one.strip()) for one in values]
-        else:
+        scored = weighted and isinstance(value, dict)
+        values = list(value) if isinstance(value, list) or scored else [value]
+        if not all(isinstance(one, str) for one in values):
             problems.add(None, f"{word!r}: the translations are not strings", "write strings")
+            continue
+        for one in values:
+            score = value[one] if scored else None
+            known = score if isinstance(score, int | float | None) else repr(score)
+            pairs.append(_Pair(None, word.strip(), one.strip(), known))
     return pairs

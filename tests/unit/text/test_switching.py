@@ -45,7 +45,7 @@ def test_texts_of_the_cases(cases: Path) -> None:
         assert made["s3"].text in right["s3"]
         assert made["s3"].replaced == (made["s3"].text != "bank")
         assert made["s3"].replaceable == 1
-        assert made["s4"] == ("", 0, 0, 0)
+        assert made["s4"] == ("", 0, 0, 0, ())
         assert re.fullmatch(right["s5"].split(" ", 1)[1], made["s5"].text)
         assert made["s6"].text == sentences["s6"]
 
