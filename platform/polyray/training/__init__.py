@@ -1,0 +1,1 @@
+"""Training of late-interaction models: examples, data recipes, teacher, loop, launch."""
