@@ -12,7 +12,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -58,6 +58,9 @@ class Answer:
     counted: bool
     usd: float | None
     seconds: float
+
+
+_COLUMNS = tuple(field.name for field in fields(Answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +202,8 @@ class Store:
     ) -> None:
         self._db.executemany("INSERT OR IGNORE INTO requests VALUES (?, ?)", requests)
         self._db.executemany(
-            "INSERT OR REPLACE INTO answers (key, base, retake, run, content, finish_reason, "
-            "refusal, input_tokens, output_tokens, counted, usd, seconds) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT OR REPLACE INTO answers ({', '.join(_COLUMNS)}) "
+            f"VALUES ({', '.join('?' * len(_COLUMNS))})",
             (
                 (
                     *(a.key, a.base, a.retake, a.run, _storable(a.content), a.finish_reason),
@@ -227,12 +229,10 @@ class Store:
     def answers(self, bases: Iterable[str]) -> dict[str, list[Answer]]:
         """The answers to these questions, by question and in the order of their retakes."""
         found: dict[str, list[Answer]] = {}
-        query = (
-            "SELECT key, base, retake, run, content, finish_reason, refusal, input_tokens, "
-            "output_tokens, counted, usd, seconds FROM answers WHERE base IN ({}) ORDER BY retake"
-        )
+        query = f"SELECT {', '.join(_COLUMNS)} FROM answers WHERE base IN ({{}}) ORDER BY retake"
         for row in self._in_batches(query, bases):
-            answer = Answer(*row[:9], bool(row[9]), *row[10:])
+            values = dict(zip(_COLUMNS, row, strict=True))
+            answer = Answer(**{**values, "counted": bool(values["counted"])})
             found.setdefault(answer.base, []).append(answer)
         return found
 
