@@ -7,6 +7,7 @@ transaction, and only then shows outcomes and sends.
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import random
 import time
@@ -34,6 +35,9 @@ _STOPPED = {
     "redirect": "the server sends elsewhere; give the final address as provider.base_url",
 }
 _RECENT = 16
+"""Calls that are looked back on to tell a limit on all from bad luck of one."""
+_TELL_S = 0.2
+"""Seconds between two reports of progress."""
 _BATCH = 256
 """Calls that are handed out in one turn at most."""
 
@@ -115,6 +119,7 @@ class Driver:
         self._run = 0
         self._count = 0
         self._began = time.monotonic()
+        self._told = 0.0
         self._shown: list[tuple[str, Outcome]] = []
         self._logged: list[tuple[Request, Answer]] = []
         self._answers: list[Answer] = []
@@ -142,7 +147,7 @@ class Driver:
             wait = self._release()
             if not opened and self._ready:
                 await self._pool.open()
-                opened = True
+                opened, self._began = True, time.monotonic()
             calls: list[Call] = []
             sent: list[Sent] = []
             if self._stop is None and not self._quit:
@@ -151,7 +156,8 @@ class Driver:
                 deadline = time.monotonic() + (
                     1.0 if self._quit else self._settings.provider.timeout_s + 5.0
                 )
-            self._commit(sent)
+            # Off the loop's thread: writing to the disk holds up no call under way.
+            await asyncio.to_thread(self._commit, sent)
             self._reveal()
             if calls:
                 await self._pool.submit(calls)
@@ -390,10 +396,13 @@ class Driver:
         if self._log is not None:
             for request, answer in logged:
                 self._log(request, answer)
-        self._progress()
+        if time.monotonic() - self._told >= _TELL_S:
+            self._progress()
 
     def _progress(self) -> None:
+        self._told = time.monotonic()
         self.report.seconds = time.monotonic() - self._began
         self.report.usd = self._ledger.usd
         self.report.usd_unanswered = self._ledger.usd_unanswered
-        self._tell(self.report)
+        failures, missing = dict(self.report.failures), dict(self.report.missing)
+        self._tell(replace(self.report, failures=failures, missing=missing))

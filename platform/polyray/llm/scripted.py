@@ -35,7 +35,15 @@ from polyray.files import resolve
 from polyray.llm.outcomes import Call, Reply, of_body, of_status
 from polyray.llm.settings import ScriptedProvider
 
-__all__ = ["Faults", "Response", "Rule", "Script", "ScriptedWorker", "read_script"]
+__all__ = [
+    "Faults",
+    "Response",
+    "Rule",
+    "Script",
+    "ScriptedWorker",
+    "completion",
+    "read_script",
+]
 
 
 class Usage(Settings):
@@ -184,7 +192,7 @@ def _reply(response: Response) -> Reply:
     if response.body is not None:
         text = response.body
     elif response.status == 200:
-        text = json.dumps(_completion(response))
+        text = json.dumps(completion(response))
     else:
         text = json.dumps({"error": {"code": response.error_code, "message": "scripted"}})
     if response.status == 200:
@@ -193,7 +201,8 @@ def _reply(response: Response) -> Reply:
     return of_status(response.status, headers, text)
 
 
-def _completion(response: Response) -> dict[str, Any]:
+def completion(response: Response) -> dict[str, Any]:
+    """The body of a chat completion."""
     message = {"role": "assistant", "content": response.content, "refusal": response.refusal}
     made: dict[str, Any] = {
         "choices": [{"index": 0, "message": message, "finish_reason": response.finish_reason}]
