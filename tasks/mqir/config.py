@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from polyray.config import Settings
 from polyray.languages import LANGUAGES
 from polyray.records import Field as TopicField
 from polyray.retrieve.settings import FusionSystem, System, Workers
+from polyray.text.lexicon_hygiene import HygieneSettings
+from polyray.text.switch_settings import SwitchOptions
 
 __all__ = ["DocumentsSource", "FileMix", "LexiconMix", "MqirConfig", "QrelsSource", "TopicsSource"]
 
@@ -49,12 +57,24 @@ class FileMix(Settings):
 
 
 class LexiconMix(Settings):
-    """English queries, each word that the lexicon has switched with probability ``rate``."""
+    """English queries, each word that the lexicon has switched with probability ``rate``.
+
+    ``options`` are variants of the procedure, ``clean`` rules for what the lexicon drops first;
+    where they are not given they stand in no dump, so that they change no experiment's hash.
+    """
 
     kind: Literal["lexicon"]
     lexicon: str
     rate: float = Field(default=0.5, ge=0, le=1)
     seed: int = 42
+    options: SwitchOptions | None = None
+    clean: HygieneSettings | None = None
+
+    @model_serializer(mode="wrap")
+    def _given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dump(self)
+        unset = [name for name in ("options", "clean") if getattr(self, name) is None]
+        return {name: value for name, value in values.items() if name not in unset}
 
 
 Mix = Annotated[FileMix | LexiconMix, Field(discriminator="kind")]

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from polyray.collections.lexicon import read_lexicon
+from polyray.collections.lexicon import read_lexicon, read_weighted_lexicon
 from polyray.collections.topics import read_topics
 from polyray.errors import InputError, Problem
 from polyray.files import resolve
 from polyray.languages import language
 from polyray.records import Query, Topic
-from polyray.text.switching import switch_topics
+from polyray.text.lexicon_hygiene import clean_lexicon
+from polyray.text.switch_settings import SwitchOptions, SwitchSettings
+from polyray.text.switching import Switcher, rates
 from tasks.mqir.config import FileMix, LexiconMix, MqirConfig, TopicsSource
 
 __all__ = ["Condition", "QuerySets", "conditions", "place", "read_queries"]
@@ -107,7 +109,7 @@ def read_queries(config: MqirConfig) -> QuerySets:
     """
     english = _topics(config.queries.english, "en")
     sets: dict[tuple[str, str], list[Topic]] = {("en", "english"): english}
-    rates: dict[str, Any] = {}
+    switched: dict[str, Any] = {}
     for code in config.languages:
         sets[code, "native"] = _topics(config.queries.native, code)
         mix = config.queries.mixed
@@ -115,10 +117,7 @@ def read_queries(config: MqirConfig) -> QuerySets:
             source = TopicsSource(path=mix.path, format=mix.format, source=mix.source)
             sets[code, "mixed"] = _topics(source, code)
         elif isinstance(mix, LexiconMix):
-            lexicon = read_lexicon(place(mix.lexicon, code))
-            sets[code, "mixed"], rates[code] = switch_topics(
-                english, lexicon, rate=mix.rate, seed=mix.seed, language=code
-            )
+            sets[code, "mixed"], switched[code] = _switched(english, mix, code)
     field = config.queries.field
     queries = {
         key: [topic.query(field, variant=key[1]) for topic in topics]
@@ -133,9 +132,30 @@ def read_queries(config: MqirConfig) -> QuerySets:
         },
         "missing_topics": dict(_missing(sets)),
     }
-    if rates:
-        facts["switched"] = rates
+    if switched:
+        facts["switched"] = switched
     return QuerySets(queries, facts)
+
+
+def _switched(
+    english: list[Topic], mix: LexiconMix, code: str
+) -> tuple[list[Topic], dict[str, Any]]:
+    """The mixed topics of one language and what is reported: rates, and what options did."""
+    options = mix.options or SwitchOptions()
+    path = place(mix.lexicon, code)
+    weighted = options.choice == "weight"
+    lexicon: Any = read_weighted_lexicon(path) if weighted else read_lexicon(path)
+    facts: dict[str, Any] = {}
+    if mix.clean is not None:
+        lexicon, report = clean_lexicon(lexicon, mix.clean, source="en", target=code)
+        facts["clean"] = report.facts()
+    settings = SwitchSettings(rate=mix.rate, seed=mix.seed, **options.model_dump())
+    switcher = Switcher(lexicon, settings)
+    made = list(switcher.topics(english, code))
+    counts = rates(part for one in made for part in (one.title, one.description))
+    if switcher.used:
+        facts["used"] = switcher.used
+    return [one.topic for one in made], counts | facts
 
 
 def _missing(sets: dict[tuple[str, str], list[Topic]]) -> Iterator[tuple[str, list[str]]]:

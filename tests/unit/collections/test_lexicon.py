@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from polyray.collections import read_lexicon
+from polyray.collections.lexicon import (
+    read_lexicon,
+    read_weighted_lexicon,
+    reversed_lexicon,
+)
 from polyray.errors import InputError
 
 
@@ -44,3 +48,40 @@ def test_real_lexicons(data_root: Path) -> None:
         assert read_lexicon(data_root / "lexicons" / f"en-{code}.json") == table
     induced = read_lexicon(data_root / "lexicons" / "en-so.induced_ibm1.tsv")
     assert (len(induced), sum(map(len, induced.values()))) == (739, 798)
+
+
+def weighted(tmp_path: Path, text: str) -> dict[str, dict[str, float]]:
+    (tmp_path / "lexicon").write_bytes(text.encode())
+    return read_weighted_lexicon(tmp_path / "lexicon")
+
+
+def test_weights(tmp_path: Path) -> None:
+    text = "House\tHaus\t0.5\nhouse\tHeim\t1e-1\nHOUSE\tHaus\t2\nice cream\tdas Eis\t0\n"
+    expected = {"house": {"Haus": 2.0, "Heim": 0.1}, "ice cream": {"das Eis": 0.0}}
+    assert weighted(tmp_path, text) == expected
+    assert list(weighted(tmp_path, text)["house"]) == read(tmp_path, text)["house"]
+    assert weighted(tmp_path, '{"A": {"b": 2, "c": 0.5}}') == {"a": {"b": 2.0, "c": 0.5}}
+
+
+def test_weights_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        weighted(tmp_path, "a\tb\t1\na\tc\nd e\nf\tg\t-1\nh\ti\t1.2.3\nk\tl\t1e999\nm\t\t1\n")
+    assert sorted(problem.line or 0 for problem in error.value.problems) == [2, 3, 4, 5, 6, 7]
+    for text in ("", '{"a": ["b"]}', '{"a": {"b": "c"}}', '{"a": {"b": -1}}', '{"a": {"b": null}}'):
+        with pytest.raises(InputError):
+            weighted(tmp_path, text)
+    with pytest.raises(InputError):
+        read(tmp_path, '{"a": {"b": 2}}')
+
+
+def test_the_other_direction() -> None:
+    there = {"river": ["Fluss", "Strom"], "current": ["strom"], "tea": ["茶"], "x": ["\u200b"]}
+    back = {"fluss": ["river"], "strom": ["river", "current"], "茶": ["tea"]}
+    assert reversed_lexicon(there) == back
+
+
+def test_real_weights(data_root: Path) -> None:
+    path = data_root / "lexicons" / "en-sw.induced_ibm1.tsv"
+    table = read_weighted_lexicon(path)
+    assert {word: list(found) for word, found in table.items()} == read_lexicon(path)
+    assert table["about"]["kuhusu"] == 0.449
