@@ -10,6 +10,7 @@ __all__ = ["main", "run_guarded"]
 
 _COMMANDS = {
     "check": "Check files; exit 2 with every bad line.",
+    "cmi": "Code-Mixing Index of queries whose tokens are tagged.",
     "evaluate": "Score a run against judgments.",
     "explain": "Show which tokens of a passage the tokens of a query met.",
     "split": "Cut documents into passages.",
