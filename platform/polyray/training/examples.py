@@ -166,14 +166,16 @@ class Examples(Sequence[Example]):
 
     def at(self, i: int) -> Example:
         """The example ``i >= 0``, counted on through all passes."""
-        line, language = self._schedule[i]
-        begin, end = (int(at) for at in self._array("starts")[line : line + 2])
-        chosen = self._chosen(i, end - begin)
-        rows = self._array("passages")[begin:end][chosen]
-        scores = self._array("scores")[begin:end][chosen] if self.has_scores else ()
+        return self._example(*self._schedule[i], i)
+
+    def _example(self, line: int, language: str, i: int | None) -> Example:
+        begin, end = (int(at) for at in self.array("starts")[line : line + 2])
+        chosen = slice(None) if i is None else self._chosen(i, end - begin)
+        rows = self.array("passages")[begin:end][chosen]
+        scores = self.array("scores")[begin:end][chosen] if self.has_scores else ()
         query_id, text = self._query(line, language)
         code = self.recipe.passages_in(language)
-        found = [self._text("passages", code, int(row)) for row in rows]
+        found = [self.text("passages", code, int(row)) for row in rows]
         return Example(
             query_id,
             language,
@@ -182,6 +184,10 @@ class Examples(Sequence[Example]):
             tuple(map(float, scores)),
             tuple(identifier for identifier, _ in found),
         )
+
+    def whole(self, line: int) -> Example:
+        """A usable line with all its passages, in the schedule's first language."""
+        return self._example(line, self.recipe.query_languages[0], None)
 
     def _chosen(self, i: int, count: int) -> list[int]:
         """Places of the passages that the example takes, ascending."""
@@ -196,20 +202,20 @@ class Examples(Sequence[Example]):
 
     def _query(self, line: int, language: str) -> tuple[str, str]:
         code = self.recipe.query_language(language)
-        return self._text("queries", code, int(self._array("queries")[line]))
+        return self.text("queries", code, int(self.array("queries")[line]))
 
-    def _text(self, what: str, code: str, row: int) -> tuple[str, str]:
+    def array(self, name: str) -> np.ndarray:
+        """``starts``, ``queries``, ``passages`` (rows) or ``scores``, as they lie on disk."""
+        return self._arrays[name]
+
+    def text(self, what: str, code: str, row: int) -> tuple[str, str]:
         """Id and text of one row of ``queries`` or ``passages`` in the language ``code``."""
         name = f"{what}.{code}"
         if name not in self._lines:
             file = self._facts["files"][name]
             self._lines[name] = Lines(Path(file["path"]), file["bytes"])
-        offset = int(self._array(f"{name}.offsets")[row])
+        offset = int(self.array(f"{name}.offsets")[row])
         return self._lines[name].text_at(offset, " " if what == "queries" else "\n")
-
-    def _array(self, name: str) -> np.ndarray:
-        found: np.ndarray = self._arrays[name]
-        return found
 
     @cached_property
     def _arrays(self) -> dict[str, np.ndarray]:

@@ -118,7 +118,7 @@ def _triples(path: Path, line: int, data: bytes, read: int, findings: Findings) 
 
     array, starts, ends = line_spans(data)
     tabs = np.flatnonzero(array == 9)
-    first: np.ndarray = np.searchsorted(tabs, starts)
+    first = np.asarray(np.searchsorted(tabs, starts))
     count = np.searchsorted(tabs, ends) - first
     bad = undecodable(data, starts, ends)
     filled = ends > starts

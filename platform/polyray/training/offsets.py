@@ -145,7 +145,7 @@ def _tsv_block(path: Path, offset: int, line: int, data: bytes, findings: Findin
 
     array, starts, ends = line_spans(data)
     tabs = np.flatnonzero(array == 9)
-    first: np.ndarray = np.searchsorted(tabs, starts)
+    first = np.asarray(np.searchsorted(tabs, starts))
     count = np.searchsorted(tabs, ends) - first
     bad = undecodable(data, starts, ends)
     filled = ends > starts

@@ -9,8 +9,8 @@ MiLQ's models (section 4.1) differ in their training data alone. Here all recipe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -19,9 +19,12 @@ from polyray.errors import ConfigError
 from polyray.files import resolve
 from polyray.languages import LANGUAGES
 from polyray.languages import language as language_row
-from polyray.text.switching import RATE, SEED, switch
+from polyray.text.switch_settings import RATE, SEED, SwitchOptions, SwitchSettings
 
-__all__ = ["QueryTexts", "Recipe", "Schedule", "in_language", "inverted"]
+__all__ = ["QueryTexts", "Recipe", "Schedule", "in_language"]
+
+if TYPE_CHECKING:
+    from polyray.text.switching import Switcher
 
 SCHEDULED = "{language}"
 """As ``passage_language``: passages in the language that the schedule gives an example."""
@@ -35,7 +38,8 @@ class Recipe(Settings):
       in a fixed language, the ``pivot`` where passages are in the scheduled one (``{language}``);
     * ``mixed``: the pivot's query, switched word by word into the scheduled language through
       ``lexicon`` (pivot word to translation); with ``switched: native`` the scheduled language's
-      own query, switched into the pivot through the same lexicon turned round.
+      own query, switched into the pivot through the same lexicon turned round. ``options`` are
+      the variants of switching; the source language is known from the recipe.
     """
 
     kind: Literal["mono", "cross", "mixed"]
@@ -46,6 +50,7 @@ class Recipe(Settings):
     rate: float = Field(default=RATE, ge=0, le=1)
     seed: int = SEED
     switched: Literal["pivot", "native"] = "pivot"
+    options: SwitchOptions = SwitchOptions()
 
     @field_validator("query_languages", "passage_language", "pivot")
     @classmethod
@@ -65,6 +70,10 @@ class Recipe(Settings):
             raise ValueError(f"only passage_language may be {SCHEDULED}")
         if (self.kind == "mixed") != (self.lexicon is not None):
             raise ValueError("a lexicon belongs to the kind mixed, and that needs one")
+        if self.options != SwitchOptions() and self.kind != "mixed":
+            raise ValueError("options of switching belong to the kind mixed")
+        if self.options.choice == "weight" and self.switched == "native":
+            raise ValueError("a lexicon turned round has no weights to choose by")
         for language in self.query_languages:
             if self.kind == "mixed" and language == self.pivot:
                 raise ValueError(f"mixed: {language} is the pivot, nothing to switch between")
@@ -101,44 +110,39 @@ class QueryTexts:
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        self._lexicons: dict[str, Mapping[str, Sequence[str]]] = {}
+        self._switchers: dict[str, Switcher] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_recipe": self._recipe, "_lexicons": {}}
+        return {"_recipe": self._recipe, "_switchers": {}}
 
     def make(self, query_id: str, text: str, language: str) -> str:
         """The text as it stands, or switched: as ``polyray switch`` switches it with that seed."""
-        recipe = self._recipe
-        if recipe.lexicon is None:
+        lexicon = self._recipe.lexicon
+        if lexicon is None:
             return text
-        lexicon = self._lexicon(recipe.lexicon, language)
-        key = f"{query_id}\0title"
-        return switch(text, lexicon, rate=recipe.rate, seed=recipe.seed, key=key).text
+        if language not in self._switchers:
+            self._switchers[language] = self._switcher(lexicon, language)
+        return self._switchers[language](text, f"{query_id}\0title").text
 
-    def _lexicon(self, path: str, language: str) -> Mapping[str, Sequence[str]]:
-        from polyray.collections.lexicon import read_lexicon
+    def _switcher(self, path: str, language: str) -> Switcher:
+        from polyray.collections.lexicon import (
+            read_lexicon,
+            read_weighted_lexicon,
+            reversed_lexicon,
+        )
+        from polyray.text.switching import Switcher
 
-        if language not in self._lexicons:
-            lexicon = read_lexicon(resolve(in_language(path, language)))
-            native = self._recipe.switched == "native"
-            self._lexicons[language] = inverted(lexicon) if native else lexicon
-        return self._lexicons[language]
-
-
-def inverted(lexicon: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The lexicon of the other direction: key of each translation -> the words that have it.
-
-    >>> inverted({"house": ["Haus", "Heim"], "home": ["Heim"]})
-    {'haus': ['house'], 'heim': ['house', 'home']}
-    """
-    from polyray.text.keys import matching_key
-
-    found: dict[str, dict[str, None]] = {}
-    for word, translations in lexicon.items():
-        for translation in translations:
-            if key := matching_key(translation):
-                found.setdefault(key, {})[word] = None
-    return {key: list(words) for key, words in found.items()}
+        recipe = self._recipe
+        own = {"source_language": recipe.query_language(language)}
+        numbers = {"rate": recipe.rate, "seed": recipe.seed}
+        settings = SwitchSettings(**{**recipe.options.model_dump(), **own, **numbers})
+        file = resolve(in_language(path, language))
+        if settings.choice == "weight":
+            return Switcher(read_weighted_lexicon(file), settings)
+        lexicon = read_lexicon(file)
+        return Switcher(
+            reversed_lexicon(lexicon) if recipe.switched == "native" else lexicon, settings
+        )
 
 
 def in_language(pattern: str, language: str) -> str:
