@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks._measure import Row, threads
 from benchmarks._stage import run_stage
 
-STAGES = ("startup", "evaluation", "search", "bm25", "encoding", "plaid", "late", "llm")
+STAGES = ("startup", "evaluation", "search", "bm25", "encoding", "plaid", "late", "train", "llm")
 RESULTS = Path(__file__).with_name("results.json")
 
 

@@ -134,7 +134,7 @@ def test_killed_and_resumed_it_gives_the_unbroken_losses(
     """Steps 2 and 4 leave checkpoints: killed at 5 it goes on from 4, at 1 from the start."""
     given = tmp_path / "rows.json"
     given.write_text(json.dumps([(row.query, row.passages, row.scores) for row in rows]))
-    code = CHILD.replace("from tests_training", f"from {__name__}")
+    code = CHILD.replace("from tests_training", f"from {Path(__file__).stem}")
     paths = [str(Path(__file__).parent), *filter(None, sys.path)]
     arguments = [str(given), student.model_dump_json(), str(tmp_path / "run"), str(at)]
     killed = subprocess.run(
@@ -160,6 +160,14 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
     from safetensors.numpy import load_file
 
     return dict(load_file(folder / "model.safetensors"))
+
+
+@pytest.fixture
+def workers(ray_session: None) -> None:
+    """Ray, whose workers get what this file defines by value: they cannot import it."""
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 @dataclass(frozen=True)
@@ -189,7 +197,7 @@ class Small:
 
 
 def test_two_workers_give_the_gradients_of_one(
-    rows: list[Row], student: LateSettings, tmp_path: Path, ray_session: None
+    rows: list[Row], student: LateSettings, tmp_path: Path, workers: None
 ) -> None:
     """Batches of 8 on one worker, of 4 on two: losses, gradient norms and weights, to 1e-5.
 
@@ -212,7 +220,7 @@ def test_two_workers_give_the_gradients_of_one(
 
 
 def test_tune_runs_what_is_not_done_and_one_that_fails_stops_no_other(
-    rows: list[Row], student: LateSettings, tmp_path: Path, ray_session: None, unbroken: Trained
+    rows: list[Row], student: LateSettings, tmp_path: Path, workers: None, unbroken: Trained
 ) -> None:
     """One trial whose worker dies once, one that diverges, one that was finished before."""
     folder = tmp_path / "trials"

@@ -7,6 +7,7 @@ from the last. No state of Ray's own is read back.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,14 +18,15 @@ from typing import Any, Protocol
 from pydantic import Field, model_validator
 
 from polyray.config import Settings
-from polyray.errors import PolyrayError, TrainingFailed
+from polyray.errors import ConfigError, PolyrayError, TrainingFailed
 from polyray.files import read_json, write_json
 from polyray.training.loop import DONE, Trained
 
 __all__ = ["Trainers", "Trial", "TrialResult", "run_trial", "run_trials"]
 
 FAILED = "failed.json"
-ENVIRONMENT = {"RAY_TRAIN_V2_ENABLED": "1", "RAY_AIR_NEW_OUTPUT": "0"}
+WAITING = 1 << 20
+"""Bytes that a trial asks for itself: it waits for its workers, which take the processors."""
 
 
 class Trainers(Settings):
@@ -94,12 +96,12 @@ def run_trial(
             raise
         except Exception as error:
             own = _own_error(error)
-            if own is not None:
-                raise own from None
-            if attempt == trainers.retries:
-                raise TrainingFailed(
-                    f"{trial.name}: a worker died {attempt + 1} times: {_last_line(error)}"
-                ) from error
+            why = _last_line(error)
+        gc.collect()  # Ray frees a failed run's processors when nothing refers to it any more
+        if own is not None:
+            raise own
+        if attempt == trainers.retries:
+            raise TrainingFailed(f"{trial.name}: a worker died {attempt + 1} times: {why}")
     raise TrainingFailed(f"{trial.name}: nothing was run")
 
 
@@ -151,9 +153,14 @@ def _resources(trainers: Trainers) -> tuple[bool, int]:
 
     total = ray.cluster_resources()
     on_gpu = trainers.gpu if trainers.gpu is not None else total.get("GPU", 0) >= trainers.workers
-    if trainers.cpus is not None:
-        return on_gpu, trainers.cpus
-    return on_gpu, 1 if on_gpu else max(1, largest_node() // trainers.workers)
+    cpus = trainers.cpus or (1 if on_gpu else max(1, largest_node() // trainers.workers))
+    for name, wanted in (("CPU", cpus * trainers.workers), ("GPU", on_gpu * trainers.workers)):
+        if trainers.address is None and wanted > total.get(name, 0):
+            raise ConfigError(
+                f"workers: {trainers.workers} of them need {wanted} {name}, and Ray here has "
+                f"{total.get(name, 0):g}"
+            )
+    return on_gpu, cpus
 
 
 def _tune_callbacks() -> list[Any]:
@@ -183,7 +190,7 @@ def _own_error(error: Exception) -> PolyrayError | None:
     for failure in failures.values():
         found = user_error(failure)
         if isinstance(found, PolyrayError):
-            return found
+            return found.with_traceback(None)
     return None
 
 
@@ -257,7 +264,7 @@ def _tune(
     storage.mkdir(parents=True, exist_ok=True)
     with _quiet_train():
         tuner = tune.Tuner(
-            tune.with_resources(one, {"CPU": 0}),
+            tune.with_resources(one, {"memory": WAITING}),
             param_space={"student": tune.grid_search(sorted(by_name))},
             tune_config=TuneConfig(
                 scheduler=scheduler,

@@ -132,6 +132,9 @@ def _freeze(encoder: TorchLateEncoder, settings: TrainingSettings) -> None:
     import torch
 
     backbone = encoder.model[0].model
+    pooler = getattr(backbone, "pooler", None)
+    if pooler is not None:  # gives no token a vector
+        pooler.requires_grad_(False)
     if settings.freeze.embeddings:
         for weights in backbone.embeddings.parameters():
             weights.requires_grad_(False)
@@ -245,6 +248,10 @@ def _trainer(
 ) -> Any:
     from datasets import Dataset
     from sentence_transformers.multi_vector_encoder import MultiVectorEncoderTrainer
+    from sentence_transformers.multi_vector_encoder.model_card import (
+        MultiVectorEncoderModelCardCallback,
+    )
+    from transformers import PrinterCallback
 
     from polyray.training.callbacks import watcher
 
@@ -254,7 +261,7 @@ def _trainer(
         raise ConfigError("validate_every is given, but nothing to validate on")
     numbers = Dataset.from_dict({"number": range(settings.steps * settings.batch_size)})
     watch = watcher(settings.batch_size, report)
-    return MultiVectorEncoderTrainer(
+    trainer = MultiVectorEncoderTrainer(
         model=encoder.model,
         args=arguments,
         train_dataset=numbers,
@@ -263,6 +270,9 @@ def _trainer(
         data_collator=_Collator(encoder, examples),
         callbacks=[watch],
     )
+    for noisy in (PrinterCallback, MultiVectorEncoderModelCardCallback):
+        trainer.remove_callback(noisy)
+    return trainer
 
 
 def _loss(model: Any, settings: TrainingSettings) -> Any:
