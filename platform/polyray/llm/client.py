@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-import zlib
-from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 from polyray.errors import MissingPrerequisite
 from polyray.llm.outcomes import Call, Reply, of_body, of_status
@@ -21,6 +21,8 @@ from polyray.llm.settings import OpenAIProvider
 
 __all__ = ["OpenAIWorker", "api_key"]
 
+_KEPT = frozenset({"content-type", "retry-after", "retry-after-ms", "x-request-id"})
+"""Headers of an answer that anybody looks at."""
 _NO_KEY = "none"
 """What goes out as a key to servers that want none."""
 
@@ -95,6 +97,7 @@ class OpenAIWorker:
         await self._client.close()
 
     async def _send(self, call: Call) -> Reply:
+        import aiohttp
         import openai
 
         try:
@@ -107,100 +110,94 @@ class OpenAIWorker:
             return of_body(self._clean(response.content))
         except openai.APIStatusError as error:
             answer = error.response
-            headers = {name.lower(): value for name, value in answer.headers.items()}
-            return of_status(answer.status_code, headers, self._clean(answer.content))
-        except _AnswerUnreadable as error:
-            return Reply("failed", reason=error.reason, message=str(error), perhaps_paid=True)
-        except openai.APITimeoutError as error:
-            return _unsent_or_lost(error, "timeout")
-        except openai.OpenAIError as error:
-            return _unsent_or_lost(error, "connection")
+            return of_status(answer.status_code, answer.headers, self._clean(answer.content))
+        except _TooLong as error:
+            return Reply("failed", reason="too_long", message=str(error), perhaps_paid=True)
+        except aiohttp.ClientConnectorError as error:
+            return _again("connection", error, perhaps_paid=False)
+        except aiohttp.ClientPayloadError as error:
+            return _again("bad_response", error)
+        except (aiohttp.ClientError, openai.OpenAIError, OSError) as error:
+            return _again("connection", error)
         except (UnicodeEncodeError, ValueError) as error:
             what = f"the request cannot be written: {type(error).__name__}"
             return Reply("failed", reason="bad_request", message=what)
-        except OSError as error:
-            return _unsent_or_lost(error, "connection")
 
     def _clean(self, body: bytes) -> bytes:
         """The body without the key, should a server repeat it."""
         return body if self._key == _NO_KEY else body.replace(self._key.encode(), b"***")
 
 
-class _AnswerUnreadable(Exception):
-    """An answer that is larger than allowed, or packed in a way that cannot be undone."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+class _TooLong(Exception):
+    """An answer of more bytes than are allowed, unpacked."""
 
 
-def _unsent_or_lost(error: BaseException, reason: str) -> Reply:
-    """A connection that was never made cannot have been billed; a broken one can."""
-    import aiohttp
-
-    seen: BaseException | None = error
-    causes = []
-    while seen is not None:
-        causes.append(seen)
-        seen = seen.__cause__
-    unsent = any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
-    if any(isinstance(cause, aiohttp.ClientConnectionError) for cause in causes):
-        reason = "connection"
-    message = f"{type(causes[-1]).__name__} while {'connecting' if unsent else 'waiting'}"
-    return Reply("again", reason=reason, message=message, perhaps_paid=not unsent)
+def _again(reason: str, error: BaseException, *, perhaps_paid: bool = True) -> Reply:
+    """A reply for a broken connection: a request that never went out cannot have been billed."""
+    where = "while waiting for the answer" if perhaps_paid else "while connecting"
+    message = f"{type(error).__name__} {where}"
+    return Reply("again", reason=reason, message=message, perhaps_paid=perhaps_paid)
 
 
 def _http_client(longest: int) -> tuple[Any, Any]:
-    """The response type and an aiohttp-backed client that reads at most ``longest`` bytes."""
+    """The response type, and a client for openai's own that sends by aiohttp.
+
+    openai's aiohttp client goes through all layers of httpx for each call, which takes more of the
+    processor than the call itself; this one hands the finished request to aiohttp. It reads at
+    most ``longest`` bytes, counted after unpacking, so that no answer fills the memory.
+    """
+    import aiohttp
     import httpx2
-    import openai
 
-    class Bounded(httpx2.AsyncByteStream):
-        """Unpacks and counts while reading, so that neither size nor packing fills the memory."""
+    class Direct(httpx2.AsyncClient):
+        """Sends requests by one aiohttp session, made in the loop that sends first."""
 
-        def __init__(self, inner: Any, encoding: str) -> None:
-            self._inner = inner
-            self._encoding = encoding
+        _session: aiohttp.ClientSession | None = None
 
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            unpack = _unpacker(self._encoding, longest)
-            size = 0
-            async for chunk in self._inner:
-                data = unpack(chunk)
-                size += len(data)
-                if size > longest:
-                    raise _AnswerUnreadable("too_long", f"an answer of more than {longest} bytes")
-                yield data
+        async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+            """Send the request and read all of the answer; errors are aiohttp's."""
+            if self._session is None:
+                self._session = aiohttp.ClientSession(
+                    # How many run at once is the engine's business.
+                    connector=aiohttp.TCPConnector(limit=0, ssl=httpx2.create_ssl_context()),
+                    timeout=aiohttp.ClientTimeout(total=None),
+                )
+            async with self._session.request(
+                request.method,
+                str(request.url),
+                data=request.content,
+                headers=request.headers,
+                allow_redirects=False,
+                proxy=_proxy(request.url.scheme, request.url.host),
+            ) as answer:
+                body = await _read(answer, longest)
+                return httpx2.Response(
+                    answer.status,
+                    headers=[(k, v) for k, v in answer.headers.items() if k.lower() in _KEPT],
+                    content=body,
+                    request=request,
+                )
 
         async def aclose(self) -> None:
-            await self._inner.aclose()
+            """Close all connections."""
+            if self._session is not None:
+                await self._session.close()
+            await super().aclose()
 
-    async def bound(response: Any) -> None:
-        encoding = response.headers.pop("content-encoding", "identity")
-        response.stream = Bounded(response.stream, encoding.strip().lower())
-
-    http = openai.DefaultAioHttpClient(
-        # 0 is "no limit" to aiohttp: how many run at once is the engine's business.
-        limits=httpx2.Limits(max_connections=0, max_keepalive_connections=None),
-        timeout=None,
-        follow_redirects=False,
-        headers={"Accept-Encoding": "gzip, deflate"},
-        event_hooks={"response": [bound]},
-    )
-    return httpx2.Response, http
+    return httpx2.Response, Direct(timeout=None, headers={"Accept-Encoding": "gzip, deflate"})
 
 
-def _unpacker(encoding: str, longest: int) -> Any:
-    if encoding in ("identity", ""):
-        return lambda chunk: chunk
-    if encoding not in ("gzip", "deflate", "x-gzip"):
-        raise _AnswerUnreadable("bad_response", f"an answer packed as {encoding[:20]!r}")
-    stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
+@cache
+def _proxy(scheme: str, host: str) -> str | None:
+    """The proxy that the environment names for a host (``HTTPS_PROXY``, ``NO_PROXY``)."""
+    return None if proxy_bypass(host) else getproxies().get(scheme)
 
-    def unpack(chunk: bytes) -> bytes:
-        try:
-            return stream.decompress(chunk, longest + 1)
-        except zlib.error:
-            raise _AnswerUnreadable("bad_response", "an answer that does not unpack") from None
 
-    return unpack
+async def _read(answer: Any, longest: int) -> bytes:
+    pieces, size = [], 0
+    async for piece in answer.content.iter_any():
+        size += len(piece)
+        if size > longest:
+            raise _TooLong(f"an answer of more than {longest} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
