@@ -1,0 +1,222 @@
+"""Distractors of one language: by rule, or by an LLM that is asked again for what failed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from polyray.collections.lexicon import read_lexicon
+from polyray.languages import LANGUAGES
+from polyray.text.distractors.checks import DistractorChecks
+from polyray.text.distractors.edits import alternatives
+from polyray.text.distractors.rules import RuleGenerator
+from polyray.text.distractors.similarity import edit_similarity, jaccard
+from tasks.distractors.config import DistractorsConfig, LlmGenerator, RulesGenerator
+from tasks.distractors.data import Made, Pair, lexicon_path
+
+if TYPE_CHECKING:
+    from polyray.llm.request import Item
+    from polyray.llm.store import Answer
+    from polyray.progress import Progress
+
+__all__ = ["Part", "by_llm", "by_rules", "judged", "llm_items"]
+
+
+class Part(NamedTuple):
+    """What came out for one language: distractors, and rejects by reason."""
+
+    made: list[Made]
+    rejected: Counter[str]
+
+
+def by_rules(
+    config: DistractorsConfig,
+    generator: RulesGenerator,
+    pairs: Sequence[Pair],
+    code: str,
+    progress: Progress,
+) -> Part:
+    """Rule-based distractors of every sentence in language ``code``."""
+    other = config.other(code)
+    sentences = [(pair.sentences[code], pair.sentences[other]) for pair in pairs]
+    lexicon = {}
+    if generator.lexicon is not None:
+        read = read_lexicon(lexicon_path(config, code))
+        lexicon = alternatives(_turned(read) if code == "en" else read)
+    maker = RuleGenerator(code, sentences, lexicon, rules=generator.rules, seed=generator.seed)
+    checks = DistractorChecks(code, config.checks)
+    part = Part([], Counter())
+    for count, (pair, (text, translation)) in enumerate(zip(pairs, sentences, strict=True), 1):
+        found = maker.generate(text, pair.row_id, checks, n=config.n, translation=translation)
+        part.rejected.update(found.rejected)
+        for number, item in enumerate(found.items, 1):
+            edits = json.dumps(item.edits, ensure_ascii=False)
+            part.made.append(_made(pair, code, number, item.text, "rules", item.rules, edits))
+        progress.update(f"{code}: sentences", count, len(pairs))
+    return part
+
+
+def _turned(lexicon: dict[str, list[str]]) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for word, translations in lexicon.items():
+        for translation in translations:
+            found.setdefault(translation, {})[word] = None
+    return {translation: list(words) for translation, words in found.items()}
+
+
+def _made(
+    pair: Pair, code: str, number: int, text: str, generator: str, how: str, edits: str = ""
+) -> Made:
+    original = pair.sentences[code]
+    return Made(
+        pair.row_id,
+        code,
+        number,
+        original,
+        text,
+        generator,
+        how,
+        edits,
+        edit_similarity(text, original),
+        jaccard(text, original),
+    )
+
+
+def llm_items(
+    config: DistractorsConfig, generator: LlmGenerator, pairs: Sequence[Pair], code: str, turn: int
+) -> list[Item]:
+    """One item a sentence; ``turn`` makes it another sample."""
+    from polyray.llm.prompts import load_prompt
+
+    prompt = load_prompt(generator.prompt)
+    return [
+        prompt.item(
+            f"{code}\x1f{pair.row_id}",
+            sample=turn,
+            context=(pair.sentences[code], code, config.n),
+            language=LANGUAGES[code].name,
+            text=pair.sentences[code],
+            n=config.n,
+        )
+        for pair in pairs
+    ]
+
+
+def _parse(item: Item, answer: Answer) -> tuple[list[str], dict[str, int]]:
+    """Distractors of an answer, spare ones at the end, and what the parser rejected."""
+    from polyray.llm.parsing import ParseError, parse_distractors
+
+    original, code, n = item.context
+    found = parse_distractors(
+        answer.content, n=n, original=original, lang=code, finish_reason=answer.finish_reason
+    )
+    if not found.items:
+        raise ParseError(found.status)
+    return [*found.items, *found.spare], found.rejected
+
+
+def by_llm(
+    config: DistractorsConfig,
+    generator: LlmGenerator,
+    pairs: Sequence[Pair],
+    code: str,
+    store: Path,
+    progress: Progress,
+) -> Part:
+    """Distractors by an LLM; in each round only sentences that lack some are asked for.
+
+    Rejects count what the checks and the parser refused; ``answer: REASON`` counts sentences whose
+    answer was of no use in a round.
+    """
+    from polyray.llm.engine import ask
+
+    checks = DistractorChecks(code, config.checks)
+    part = Part([], Counter())
+    kept: dict[str, list[str]] = {pair.row_id: [] for pair in pairs}
+    for turn in range(generator.rounds):
+        short = [pair for pair in pairs if len(kept[pair.row_id]) < config.n]
+        if not short:
+            break
+        name = f"{code}, round {turn + 1}"
+        items = llm_items(config, generator, short, code, turn)
+        asked = ask(
+            items,
+            generator.engine,
+            store,
+            _parse,
+            lambda report, name=name: progress.update(  # type: ignore[misc]
+                f"{name}, {report.line()}", report.done, report.total
+            ),
+        )
+        for pair, item in zip(short, items, strict=True):
+            outcome = asked[item.id]
+            if not outcome.ok:
+                part.rejected[f"answer: {outcome.reason}"] += 1
+                continue
+            texts, refused = outcome.parsed
+            part.rejected.update(refused)
+            own = kept[pair.row_id]
+            for text in texts[: config.n * 2]:
+                if len(own) == config.n:
+                    break
+                reason = checks.reason(text, pair.sentences[code], own)
+                if reason is None:
+                    own.append(text)
+                    how = f"{item.prompt}, round {turn + 1}"
+                    model = generator.engine.provider.model
+                    part.made.append(_made(pair, code, len(own), text, model, how))
+                else:
+                    part.rejected[reason] += 1
+    order = {pair.row_id: place for place, pair in enumerate(pairs)}
+    part.made.sort(key=lambda one: (order[one.row_id], one.number))
+    return part
+
+
+def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progress) -> Part:
+    """Ask the judge about every distractor; one whose meaning is the same is taken out.
+
+    Without a usable answer a distractor stays, its verdict empty, and ``unjudged`` counts it.
+    """
+    judge = config.judge
+    if judge is None or not part.made:
+        return part
+    from dataclasses import replace
+
+    from polyray.llm.engine import ask
+    from polyray.llm.parsing import parse_verdict
+    from polyray.llm.prompts import load_prompt
+
+    prompt = load_prompt(judge.prompt)
+    items = [
+        prompt.item(
+            f"{one.language}\x1f{one.row_id}\x1f{one.number}",
+            language=LANGUAGES[one.language].name,
+            original=one.original,
+            changed=one.text,
+        )
+        for one in part.made
+    ]
+    asked = ask(
+        items,
+        judge.engine,
+        store,
+        lambda _, answer: parse_verdict(answer.content),
+        lambda report: progress.update(f"judge, {report.line()}", report.done, report.total),
+    )
+    rejected = Counter(part.rejected)
+    kept: list[Made] = []
+    numbers: Counter[str] = Counter()
+    for one, item in zip(part.made, items, strict=True):
+        outcome = asked[item.id]
+        if outcome.ok and not outcome.parsed:
+            rejected["same_meaning"] += 1
+            continue
+        if not outcome.ok:
+            rejected["unjudged"] += 1
+        numbers[one.row_id] += 1
+        verdict = bool(outcome.parsed) if outcome.ok else None
+        kept.append(replace(one, number=numbers[one.row_id], verdict=verdict))
+    return Part(kept, rejected)
