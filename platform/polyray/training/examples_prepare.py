@@ -59,7 +59,10 @@ def open_arrays(folder: Path, facts: Mapping[str, Any]) -> dict[str, np.ndarray]
 
     names = {f"{name}.offsets": "int64" for name in facts["files"]}
     names |= {name: kind for name, kind in _TYPES.items() if facts["scored"] or name != "scores"}
-    return {name: np.memmap(folder / f"{name}.bin", kind, "r") for name, kind in names.items()}
+    return {
+        name: np.asarray(np.memmap(folder / f"{name}.bin", kind, "r"))
+        for name, kind in names.items()
+    }
 
 
 def prepare(

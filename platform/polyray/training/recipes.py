@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -191,15 +192,19 @@ def _permuted(place: int, length: int, key: str) -> int:
     """
     half = max(1, ((length - 1).bit_length() + 1) // 2)
     mask = (1 << half) - 1
-    digest = hashlib.sha256(key.encode()).digest()
-    rounds = [int.from_bytes(digest[at : at + 5]) for at in range(0, 30, 5)]
     while True:
         left, right = place >> half, place & mask
-        for constant in rounds:
-            left, right = right, left ^ (_mixed(right + (constant << half)) & mask)
+        for constant in _rounds(key):
+            left, right = right, left ^ (_mixed(right + constant) & mask)
         place = left << half | right
         if place < length:
             return place
+
+
+@lru_cache(maxsize=64)
+def _rounds(key: str) -> tuple[int, ...]:
+    digest = hashlib.sha512(key.encode()).digest()
+    return tuple(int.from_bytes(digest[at : at + 8]) for at in range(0, 48, 8))
 
 
 def _mixed(value: int) -> int:
