@@ -30,6 +30,9 @@ def switch(
     stop_words: Annotated[
         str, typer.Option(help="Function words, one a line (default: packaged, for English).")
     ] = "",
+    tagger: Annotated[
+        str, typer.Option(help="With --content-words: any, spacy, stanza or hanta, if installed.")
+    ] = "none",
     phrases: Annotated[
         bool, typer.Option("--phrases", help="Headwords of several words too, longest first.")
     ] = False,
@@ -88,6 +91,7 @@ def switch(
             "source_language": source,
             "content_words": content_words,
             "stop_words": stop_words or None,
+            "tagger": tagger,
             "multiword_headwords": phrases,
             "multiword_translations": not single_words,
             "choice": "weight" if weights else "uniform",

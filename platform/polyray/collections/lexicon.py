@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from polyray.collections._lines import lines_of
 from polyray.errors import Problems
@@ -64,20 +64,29 @@ def read_weighted_lexicon(path: str | Path) -> dict[str, dict[str, float]]:
     return found
 
 
-def reversed_lexicon(lexicon: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+@overload
+def reversed_lexicon(lexicon: Mapping[str, Sequence[str]]) -> dict[str, list[str]]: ...
+@overload
+def reversed_lexicon(lexicon: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]: ...
+def reversed_lexicon(lexicon: Mapping[str, Any]) -> dict[str, Any]:
     """The lexicon of the other direction: translations' matching keys -> headwords.
 
-    Headwords are matching keys, so that their capitals are lost; their order is the lexicon's.
+    A lexicon with weights keeps them: a pair has one weight in both directions, the highest where
+    two translations have the same key. Headwords are matching keys, so that their capitals are
+    lost; their order is the lexicon's.
 
     >>> reversed_lexicon({"river": ["Fluss", "Strom"], "current": ["Strom"]})
     {'fluss': ['river'], 'strom': ['river', 'current']}
     """
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, dict[str, float]] = {}
+    weighted = isinstance(next(iter(lexicon.values()), ()), Mapping)
     for word, translations in lexicon.items():
         for translation in translations:
+            weight = translations[translation] if weighted else 1.0
             if key := matching_key(translation):
-                found.setdefault(key, {})[word] = None
-    return {key: list(words) for key, words in found.items()}
+                words = found.setdefault(key, {})
+                words[word] = max(weight, words.get(word, 0.0))
+    return found if weighted else {key: list(words) for key, words in found.items()}
 
 
 def _weight(score: float | str | None) -> float | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from polyray.config import Settings
+from polyray.text.parts_of_speech import TaggerName
 
 __all__ = ["RATE", "SEED", "SwitchOptions", "SwitchSettings"]
 
@@ -21,7 +22,9 @@ class SwitchOptions(Settings):
 
     ``source_language`` is the language of the texts, which is that of the lexicon's headwords.
     ``content_words`` leaves function words alone: those of ``stop_words`` (a file, one word a
-    line) or of the packaged list, which is there for English. ``multiword_headwords`` looks for
+    line) or of the packaged list, which is there for English; a ``tagger`` (``any``: the first one
+    installed, if there is one) also leaves alone what it tags neither noun, verb, adjective nor
+    adverb (English). ``multiword_headwords`` looks for
     headwords of several words first, the longest before all; ``multiword_translations`` allows
     translations with white space in them. ``choice`` by ``weight`` draws translations in
     proportion to their weights, which the lexicon then must carry. ``carry_case`` gives a
@@ -34,6 +37,7 @@ class SwitchOptions(Settings):
     source_language: str = "en"
     content_words: bool = False
     stop_words: str | None = None
+    tagger: TaggerName = "none"
     multiword_headwords: bool = False
     multiword_translations: bool = True
     choice: Literal["uniform", "weight"] = "uniform"
@@ -51,6 +55,14 @@ class SwitchOptions(Settings):
             return language(name).code
         except ConfigError as error:
             raise ValueError(str(error)) from None
+
+    @model_validator(mode="after")
+    def _english_tags(self) -> Self:
+        if self.tagger == "none":
+            return self
+        if not self.content_words or self.source_language != "en":
+            raise ValueError("a tagger finds content_words of English: set that, or tagger: none")
+        return self
 
 
 class SwitchSettings(SwitchOptions):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
 from polyray.errors import ConfigError, MissingPrerequisite
 from polyray.text.keys import compiled, matching_key, word_spans
+from polyray.text.parts_of_speech import PosTagger, TaggerName, find_tagger
 from polyray.text.stop_words import StopWords
 from polyray.text.switch_settings import SwitchOptions
 
 __all__ = ["Unit", "Units", "flow_together"]
 
 _Span = tuple[int, int]
+_CONTENT = ("NOUN", "PROPN", "VERB", "ADJ", "ADV", "NN", "VB", "JJ", "RB")
+"""How universal and Penn tags of content words begin; HanTa's English ones are Penn's."""
 
 
 class Unit(NamedTuple):
@@ -40,17 +43,32 @@ class Units:
         self._stop = stop
         self._lemmas = options.source_language if options.lemmas else ""
         self._jieba = options.segmenter == "jieba"
+        self._tagger: TaggerName = "none"
         self._phrases: dict[str, str] = {}
         self._longest: dict[str, int] = {}
         if self._lemmas:
             self.used["lemmas"] = f"simplemma {_simplemma(self._lemmas).__version__}"
         if self._jieba:
             self.used["segmenter"] = f"jieba {_jieba().__version__}"
+        if (tagger := _tagger(options.tagger)) is not None:
+            self._tagger = options.tagger
+            self.used["parts of speech"] = tagger.name
         if options.multiword_headwords or options.segmenter == "lexicon":
             self._index(options.multiword_headwords, options.segmenter == "lexicon")
 
-    def __call__(self, text: str) -> Iterator[Unit]:
+    def __call__(self, text: str) -> Iterable[Unit]:
         """All units of ``text``, in order; none overlap, and together they hold every word."""
+        tagger = _tagger(self._tagger)
+        if tagger is None:
+            return self._found(text)
+        units = list(self._found(text))
+        tags = tagger.tag([text[unit.start : unit.end] for unit in units]) if units else []
+        return [
+            unit if tag.startswith(_CONTENT) or " " in unit.headword else unit._replace(headword="")
+            for unit, tag in zip(units, tags, strict=True)
+        ]
+
+    def _found(self, text: str) -> Iterator[Unit]:
         spans = word_spans(text)
         if self._jieba:
             spans = list(_cut(text, spans))
@@ -100,6 +118,11 @@ class Units:
             if lemma in self._headwords:
                 return lemma
         return ""
+
+
+@cache
+def _tagger(name: TaggerName) -> PosTagger | None:
+    return find_tagger(name)
 
 
 @cache

@@ -78,6 +78,8 @@ def test_the_other_direction() -> None:
     there = {"river": ["Fluss", "Strom"], "current": ["strom"], "tea": ["茶"], "x": ["\u200b"]}
     back = {"fluss": ["river"], "strom": ["river", "current"], "茶": ["tea"]}
     assert reversed_lexicon(there) == back
+    weights = {"river": {"Fluss": 2.0, "fluss": 3.0}, "current": {"Fluss": 0.0}}
+    assert reversed_lexicon(weights) == {"fluss": {"river": 3.0, "current": 0.0}}
 
 
 def test_real_weights(data_root: Path) -> None:

@@ -17,6 +17,7 @@ from polyray.collections.lexicon import read_lexicon, reversed_lexicon
 from polyray.config import validated
 from polyray.errors import ConfigError, InputError, MissingPrerequisite
 from polyray.text import switch_units
+from polyray.text.parts_of_speech import PosTagger
 from polyray.text.stop_words import packaged_stop_words, read_stop_words
 from polyray.text.switch_settings import SwitchSettings
 from polyray.text.switching import Replacement, Switched, Switcher, switch
@@ -132,6 +133,37 @@ def test_function_words_stay(tmp_path: Path) -> None:
     assert "Whose" in packaged
     assert "river" not in packaged
     assert all(word == word.lower() for word in packaged.words)
+
+
+def test_parts_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tag(words: Any) -> list[str]:
+        return [{"very": "ADP", "house": "NN"}.get(word.lower(), "DET") for word in words]
+
+    def tagger(name: str) -> PosTagger | None:
+        return PosTagger("scripted 1", "mixed", tag) if name == "any" else None
+
+    monkeypatch.setattr(switch_units, "find_tagger", tagger)
+    switch_units._tagger.cache_clear()
+    lexicon = LEXICON | {"near": ["nah"], "old": ["alt"]}
+    options = {"rate": 1.0, "content_words": True, "multiword_headwords": True, "tagger": "any"}
+    switcher = Switcher(lexicon, SwitchSettings(**options))
+    result = switcher("The old house near a lot", "q1")
+    switch_units._tagger.cache_clear()
+    assert result.text in ("The old haus near viel", "The old wohn haus near viel")
+    assert (result.replaceable, result.tokens) == (2, 5)
+    assert switcher.used["parts of speech"] == "scripted 1"
+    for wrong in ({"tagger": "any"}, {"tagger": "any", "source_language": "de"}):
+        with pytest.raises(ConfigError, match="content_words"):
+            validated(SwitchSettings, wrong)
+
+
+def test_without_a_tagger_the_list_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switch_units, "find_tagger", lambda name: None)
+    switch_units._tagger.cache_clear()
+    switcher = Switcher(LEXICON, SwitchSettings(rate=1.0, content_words=True, tagger="any"))
+    switch_units._tagger.cache_clear()
+    assert list(switcher.used) == ["stop words"]
+    assert switcher("The lot", "q").text == "The Los"
 
 
 def test_choice_by_weight() -> None:
