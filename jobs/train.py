@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ def run_train(config: TrainConfig) -> Learned:
     notes += [f"{r.trial.name}: {r.error}" for r in results if r.trained is None]
     facts = {r.trial.name: r.trained.facts if r.trained else {"error": r.error} for r in results}
     write_json(experiment.folder / "results.json", facts)
-    _name_systems(config, experiment, results)
+    _link(experiment, results)
     _plot(experiment.folder, results)
     _track(config, experiment, results)
     return Learned([table], experiment.folder, notes, results)
@@ -127,28 +128,16 @@ def _row(result: TrialResult) -> list[Any]:
     ]
 
 
-def _name_systems(
-    config: TrainConfig, experiment: Experiment, results: Sequence[TrialResult]
-) -> None:
-    """Write ``students.yaml``: the students, and what they began as, as systems of a study.
-
-    Into the experiment's folder, and beside it, where it always is of the study trained last.
-    """
-    import yaml
-
-    from polyray.files import atomic_path
-
-    measured = {"bits": 8, "search": {"exhaustive": True}}
-    begun = config.student.model_dump(mode="json", exclude_defaults=True)
-    systems: list[dict[str, Any]] = [{"kind": "late", "name": "untrained", **begun, **measured}]
+def _link(experiment: Experiment, results: Sequence[TrialResult]) -> None:
+    """``<output>/<name>/students/<student>``: always the student of that name trained last."""
+    folder = experiment.folder.parent / "students"
+    folder.mkdir(exist_ok=True)
     for result in results:
         if result.trained is not None:
-            best = {"model": str(result.trial.folder / "best")}
-            systems.append({"kind": "late", "name": result.trial.name, **best, **measured})
-    text = yaml.safe_dump({"systems": systems}, allow_unicode=True, sort_keys=False)
-    for folder in (experiment.folder, experiment.folder.parent):
-        with atomic_path(folder / "students.yaml") as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            name = result.trial.name
+            temporary = folder / f".{name}.{os.getpid()}.tmp"
+            temporary.symlink_to(Path("..") / experiment.hash / "students" / name)
+            temporary.replace(folder / name)
 
 
 def _scheduler(config: TrainConfig) -> Any:

@@ -5,12 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from jobs.index import IndexConfig
+from jobs.teach import TeachConfig
 from polyray.config import canonical, config_hash, load_config
 from polyray.errors import ConfigError
+from polyray.training.study import TrainConfig
 from tasks.clsd.config import ClsdConfig
+from tasks.distractors.config import DistractorsConfig
 from tasks.mqir.config import MqirConfig
+from tasks.quality.config import QualityConfig
+
+
+class Kind(BaseModel):
+    """What job a config is of."""
+
+    kind: str
+
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
@@ -18,14 +30,23 @@ QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 
 def test_every_config_in_the_repository_validates() -> None:
     found = sorted((ROOT / "configs").rglob("*.yaml"))
-    models = {"clsd": ClsdConfig, "index": IndexConfig}
-    checked = 0
+    models = {
+        "clsd": ClsdConfig,
+        "distractors": DistractorsConfig,
+        "index": IndexConfig,
+        "mqir": MqirConfig,
+        "quality": QualityConfig,
+        "teach": TeachConfig,
+        "train": TrainConfig,
+    }
+    kinds = set()
     for path in found:
         if path.parent.name == "fragments":
             continue
-        load_config(path, [], models.get(path.parent.name, MqirConfig))
-        checked += 1
-    assert checked >= 9
+        kind = load_config(path, [], Kind).kind
+        load_config(path, [], models[kind])
+        kinds.add(kind)
+    assert kinds == set(models)
 
 
 def test_overrides_reach_into_mappings_and_lists() -> None:

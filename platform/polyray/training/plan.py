@@ -90,7 +90,7 @@ def _row(trial: Student, config: TrainConfig, shape: tuple[int, int, int] | None
         settings.steps,
         queries,
         queries * config.source.nway,
-        settings.learning_rate,
+        f"{settings.learning_rate:g}",
         hours,
         disk,
     ]
