@@ -25,7 +25,7 @@ _NUMBERED = re.compile(
     r"[*_]{0,3}(?:[ \t]+|$|(?=\S))"
 )
 _LETTERED = re.compile(r"^[ \t>]*[*_]{0,3}[(]?(?P<letter>[a-zA-Z])[.)][*_]{0,3}[ \t]+(?=\S)")
-_BULLET = re.compile(r"^[ \t>]*(?:[-–—•·◦▪‣●○*+]|[-*+][ \t]+\[[ xX]?\])[ \t]+(?=\S)")
+_BULLET = re.compile(r"^[ \t>]*(?:[-*+][ \t]+\[[ xX]?\]|[-–—•·◦▪‣●○*+])[ \t]+(?=\S)")
 _INLINE = r"(?<=\s)[*_(]{0,3}%s[.):）．][*_]{0,3}\s+(?=\S)"
 _ENDS = tuple(".!?。！？؟۔।…\"'”’»)」』")
 _REMARK = re.compile(

@@ -122,7 +122,10 @@ def served(app: web.Application, port: int = 0) -> Iterator[str]:
     told: dict[str, Any] = {}
 
     async def main() -> None:
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        # A client that gives up ends its call, as far as the count of those at once goes.
+        runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port, backlog=_BACKLOG)
         await site.start()
