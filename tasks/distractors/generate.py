@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ from tasks.distractors.config import DistractorsConfig, LlmGenerator, RulesGener
 from tasks.distractors.data import Made, Pair, lexicon_path
 
 if TYPE_CHECKING:
+    from polyray.llm.outcome import Report
     from polyray.llm.request import Item
     from polyray.llm.store import Answer
     from polyray.progress import Progress
@@ -128,51 +130,69 @@ def by_llm(
 ) -> Part:
     """Distractors by an LLM; in each round only sentences that lack some are asked for.
 
-    Rejects count what the checks and the parser refused; ``answer: REASON`` counts sentences whose
-    answer was of no use in a round.
+    Rejects count what the parser, the checks and the judge refused; ``answer: REASON`` counts
+    sentences whose answer was of no use in a round.
     """
-    from polyray.llm.engine import ask
-
-    checks = DistractorChecks(code, config.checks)
-    part = Part([], Counter())
-    kept: dict[str, list[str]] = {pair.row_id: [] for pair in pairs}
+    work = _Rounds(config, code, store, progress)
     for turn in range(generator.rounds):
-        short = [pair for pair in pairs if len(kept[pair.row_id]) < config.n]
+        short = [pair for pair in pairs if len(work.kept[pair.row_id]) < config.n]
         if not short:
             break
-        name = f"{code}, round {turn + 1}"
-        items = llm_items(config, generator, short, code, turn)
-        asked = ask(
-            items,
-            generator.engine,
-            store,
-            _parse,
-            lambda report, name=name: progress.update(  # type: ignore[misc]
-                f"{name}, {report.line()}", report.done, report.total
-            ),
-        )
-        for pair, item in zip(short, items, strict=True):
+        work.round(generator, short, turn)
+    made = [one for pair in pairs for one in work.kept[pair.row_id]]
+    return Part(made, work.rejected)
+
+
+class _Rounds:
+    """What is kept and refused so far; a sentence refused once is never taken again."""
+
+    def __init__(
+        self, config: DistractorsConfig, code: str, store: Path, progress: Progress
+    ) -> None:
+        self._config, self._code = config, code
+        self._store, self._progress = store, progress
+        self._checks = DistractorChecks(code, config.checks)
+        self._seen: dict[str, list[str]] = defaultdict(list)
+        self.kept: dict[str, list[Made]] = defaultdict(list)
+        self.rejected: Counter[str] = Counter()
+
+    def round(self, generator: LlmGenerator, pairs: Sequence[Pair], turn: int) -> None:
+        """Ask once for each of ``pairs`` and keep what stands."""
+        from polyray.llm.engine import ask
+
+        items = llm_items(self._config, generator, pairs, self._code, turn)
+        name = f"{self._code}, round {turn + 1}"
+        asked = ask(items, generator.engine, self._store, _parse, _shown(self._progress, name))
+        model = generator.engine.provider.model
+        new: list[Made] = []
+        for pair, item in zip(pairs, items, strict=True):
             outcome = asked[item.id]
-            if not outcome.ok:
-                part.rejected[f"answer: {outcome.reason}"] += 1
-                continue
-            texts, refused = outcome.parsed
-            part.rejected.update(refused)
-            own = kept[pair.row_id]
-            for text in texts[: config.n * 2]:
-                if len(own) == config.n:
-                    break
-                reason = checks.reason(text, pair.sentences[code], own)
-                if reason is None:
-                    own.append(text)
-                    how = f"{item.prompt}, round {turn + 1}"
-                    model = generator.engine.provider.model
-                    part.made.append(_made(pair, code, len(own), text, model, how))
-                else:
-                    part.rejected[reason] += 1
-    order = {pair.row_id: place for place, pair in enumerate(pairs)}
-    part.made.sort(key=lambda one: (order[one.row_id], one.number))
-    return part
+            if outcome.ok:
+                texts, refused = outcome.parsed
+                self.rejected.update(refused)
+                how = f"{item.prompt}, round {turn + 1}"
+                new += self._checked(pair, texts, model, how)
+            else:
+                self.rejected[f"answer: {outcome.reason}"] += 1
+        part = judged(self._config, Part(new, Counter()), self._store, self._progress)
+        self.rejected.update(part.rejected)
+        for one in part.made:
+            own = self.kept[one.row_id]
+            own.append(replace(one, number=len(own) + 1))
+
+    def _checked(self, pair: Pair, texts: Sequence[str], model: str, how: str) -> list[Made]:
+        new: list[Made] = []
+        for text in texts:
+            if len(self.kept[pair.row_id]) + len(new) == self._config.n:
+                break
+            seen = self._seen[pair.row_id]
+            reason = self._checks.reason(text, pair.sentences[self._code], seen)
+            if reason is None:
+                seen.append(text)
+                new.append(_made(pair, self._code, len(new) + 1, text, model, how))
+            else:
+                self.rejected[reason] += 1
+        return new
 
 
 def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progress) -> Part:
@@ -183,8 +203,6 @@ def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progres
     judge = config.judge
     if judge is None or not part.made:
         return part
-    from dataclasses import replace
-
     from polyray.llm.engine import ask
     from polyray.llm.parsing import parse_verdict
     from polyray.llm.prompts import load_prompt
@@ -204,7 +222,7 @@ def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progres
         judge.engine,
         store,
         lambda _, answer: parse_verdict(answer.content),
-        lambda report: progress.update(f"judge, {report.line()}", report.done, report.total),
+        _shown(progress, "judge"),
     )
     rejected = Counter(part.rejected)
     kept: list[Made] = []
@@ -220,3 +238,10 @@ def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progres
         verdict = bool(outcome.parsed) if outcome.ok else None
         kept.append(replace(one, number=numbers[one.row_id], verdict=verdict))
     return Part(kept, rejected)
+
+
+def _shown(progress: Progress, name: str) -> Callable[[Report], None]:
+    def show(report: Report) -> None:
+        progress.update(f"{name}, {report.line()}", report.done, report.total)
+
+    return show

@@ -69,9 +69,8 @@ def _part(config: DistractorsConfig, pairs: list[Pair], code: str, progress: Pro
     if config.generator.kind == "llm" or config.judge is not None:
         store.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(config.generator, LlmGenerator):
-        part = by_llm(config, config.generator, pairs, code, store, progress)
-    else:
-        part = by_rules(config, config.generator, pairs, code, progress)
+        return by_llm(config, config.generator, pairs, code, store, progress)
+    part = by_rules(config, config.generator, pairs, code, progress)
     return judged(config, part, store, progress)
 
 

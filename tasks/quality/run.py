@@ -92,14 +92,17 @@ def run_quality(config: QualityConfig) -> QualityResult:
 def _read_people(quality: Quality) -> None:
     config = quality.config
     if config.ratings is not None:
-        quality.ratings = read_ratings(resolve(config.ratings))
-        _check_known(quality, config.ratings, quality.ratings)
+        quality.ratings = _known(quality, config.ratings, read_ratings(resolve(config.ratings)))
     if config.preferences is not None:
-        quality.preferences = read_preferences(resolve(config.preferences))
-        _check_known(quality, config.preferences, quality.preferences)
+        read = read_preferences(resolve(config.preferences))
+        quality.preferences = _known(quality, config.preferences, read)
 
 
-def _check_known(quality: Quality, path: str, judgments: list[Judgment]) -> None:
+def _known(quality: Quality, path: str, judgments: list[Judgment]) -> list[Judgment]:
+    """The judgments in the config's languages; those of queries that are not there are refused."""
+    own = [
+        judgment for judgment in judgments if judgment.query.language in quality.config.languages
+    ]
     known = {
         QueryKey(each.key.queries, each.key.language, query_id)
         for each in quality.sets
@@ -108,11 +111,12 @@ def _check_known(quality: Quality, path: str, judgments: list[Judgment]) -> None
     }
     problems = [
         Problem(path, judgment.line, f"no mixed query {', '.join(judgment.query)} in the config")
-        for judgment in judgments
+        for judgment in own
         if judgment.query not in known
     ]
     if problems:
         raise InputError(problems)
+    return own
 
 
 def _tagged(

@@ -1,0 +1,164 @@
+"""The distractor job end to end, by rule and with an LLM that is scripted."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from polyray.config import load_config
+from polyray.errors import ConfigError, InputError
+from polyray.files import read_json
+from tasks.clsd.data import read_clsd
+from tasks.distractors.config import DistractorsConfig
+from tasks.distractors.run import estimate_distractors, run_distractors
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "configs" / "distractors" / "sample.yaml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        path = tmp_path_factory.mktemp("distractors") / "mlflow.db"
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{path}")
+        yield
+
+
+def config(tmp_path: Path, *overrides: str) -> DistractorsConfig:
+    return load_config(SAMPLE, [f"output={tmp_path / 'runs'}", *overrides], DistractorsConfig)
+
+
+def test_rules_make_a_set_that_the_clsd_job_reads(tmp_path: Path) -> None:
+    result = run_distractors(config(tmp_path))
+    file = read_clsd(result.folder / "distractors.csv")
+    assert (file.languages, len(file.rows)) == (("de", "fr"), 44)
+    figures = read_json(result.folder / "results.json")["languages"]
+    rows = pq.read_table(result.folder / "distractors.parquet").to_pylist()
+    for code, own in figures.items():
+        assert own["made"] + own["missing"] == 4 * 44
+        assert own["missing"] == file.missing[code]
+        assert own["made"] == sum(row["language"] == code for row in rows) > 130
+        assert sum(own["edit_similarity"].values()) == own["made"]
+    texts = {row.row_id: row for row in file.rows}
+    for row in rows:
+        assert texts[row["row_id"]].distractors[row["language"]][row["number"] - 1] == row["text"]
+        assert row["text"] != row["original"]
+        assert json.loads(row["edits"])
+        assert 0.3 <= row["edit_similarity"] < 1
+    for name in ("tables/counts.md", "plots/similarity.png", "environment.json"):
+        assert (result.folder / name).stat().st_size > 0
+    again = run_distractors(config(tmp_path))
+    assert (result.made_languages, again.made_languages) == (["de", "fr"], [])
+    assert (again.folder / "distractors.csv").read_bytes() == (
+        result.folder / "distractors.csv"
+    ).read_bytes()
+
+
+def test_other_pairs_and_one_target(tmp_path: Path) -> None:
+    lines = tmp_path / "s.tsv"
+    lines.write_text("The man bought 3 houses.\tL'homme a acheté 3 maisons.\n", encoding="utf-8")
+    pairs = f'pairs={{kind: columns, path: "{lines}", columns: {{en: 1, fr: 2}}}}'
+    result = run_distractors(config(tmp_path, pairs, "languages=[en, fr]", "targets=[en]", "n=2"))
+    with (result.folder / "distractors.csv").open(encoding="utf-8", newline="") as handle:
+        (row,) = csv.DictReader(handle)
+    assert row["English"] == "The man bought 3 houses."
+    assert row["en_adv1"]
+    assert row["fr_adv1"] == row["fr_adv2"] == ""
+    with pytest.raises(ConfigError, match="target"):
+        config(tmp_path, "targets=[ru]")
+    lines.write_text("only one column\n", encoding="utf-8")
+    with pytest.raises(InputError, match="only 1 columns"):
+        run_distractors(config(tmp_path, pairs, "languages=[en, fr]"))
+
+
+def _engine(path: Path, *rules: dict[str, Any]) -> str:
+    path.write_text(json.dumps({"answers": list(rules)}), encoding="utf-8")
+    return json.dumps({"provider": {"kind": "scripted", "file": str(path)}})
+
+
+def test_a_scripted_llm_is_asked_again_for_what_failed(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    german = ["Der Rat hat das neue Gesetz heute angenommen.", "Die Bahn fährt am Montag nicht."]
+    with pairs.open("w", encoding="utf-8", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["id", "German", "French"])
+        writer.writerows(
+            [["a", german[0], "Le conseil a adopté la loi."], ["b", german[1], "Non."]]
+        )
+    good = [f"Der Rat hat das neue Gesetz {w} angenommen." for w in ("gestern", "nie", "einmal")]
+    first = "\n".join(f"{n}. {text}" for n, text in enumerate([good[0], german[0], good[1]], 1))
+    engine = _engine(
+        tmp_path / "script.json",
+        {"match": german[0], "responses": [{"content": first}, {"content": f"1. {good[2]}"}]},
+        {"match": german[1], "responses": [{"content": "I'm sorry, I can't help with that."}]},
+    )
+    judge = _engine(
+        tmp_path / "judge.json",
+        {"match": good[1], "responses": [{"content": '{"changed": false}'}]},
+        {"match": "", "responses": [{"content": '{"changed": true}'}]},
+    )
+    settings = config(
+        tmp_path,
+        f'pairs={{kind: table, path: "{pairs}"}}',
+        "targets=[de]",
+        "n=3",
+        f"generator={{kind: llm, rounds: 2, engine: {engine}}}",
+        f"judge={{engine: {judge}}}",
+    )
+    assert estimate_distractors(settings).rows[0][:3] == ["de, round 1", 2, 0]
+    part = run_distractors(settings).parts["de"]
+    made = [(one.row_id, one.number, one.text, one.verdict) for one in part.made]
+    assert made == [("a", 1, good[0], True)]
+    assert part.made[0].how == "distractors@1, round 1"
+    # a script answers both rounds alike: in the second one everything was there before
+    assert part.rejected["duplicate"] == 2
+    assert part.rejected["equals_original"] == 2
+    assert part.rejected["same_meaning"] == 1
+    assert sum(n for reason, n in part.rejected.items() if reason.startswith("answer: ")) == 2
+
+
+def test_the_second_round_asks_only_for_what_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sentences, one of them short after the first round."""
+    from polyray.llm.outcome import Outcome, Report
+
+    asked: list[list[str]] = []
+    answers = {
+        0: {"0": ["Anna kauft 3 rote Äpfel."], "1": ["Der Zug kommt nie.", "Der Zug kommt heute."]},
+        1: {"0": ["Anna kauft 3 rote Äpfel.", "Anna kauft 9 rote Birnen."]},
+    }
+
+    def ask(items: Any, engine: Any, store: Any, parse: Any, progress: Any) -> dict[str, Outcome]:
+        progress(Report(total=len(items), done=len(items)))
+        asked.append([item.id.split("\x1f")[1] for item in items])
+        turn = items[0].sample
+        found = {item.id: (answers[turn][item.id.split("\x1f")[1]], {}) for item in items}
+        return {name: Outcome("ok", parsed) for name, parsed in found.items()}
+
+    monkeypatch.setattr("polyray.llm.engine.ask", ask)
+    lines = tmp_path / "s.tsv"
+    lines.write_text("Anna kauft 2 rote Äpfel.\tx\nDer Zug kommt oft.\ty\n", encoding="utf-8")
+    engine = _engine(tmp_path / "s.json", {"responses": [{"content": ""}]})
+    settings = config(
+        tmp_path,
+        f'pairs={{kind: columns, path: "{lines}", columns: {{de: 1, fr: 2}}}}',
+        "targets=[de]",
+        "n=2",
+        f"generator={{kind: llm, rounds: 5, engine: {engine}}}",
+    )
+    part = run_distractors(settings).parts["de"]
+    assert asked == [["0", "1"], ["0"]]
+    assert [(one.row_id, one.number, one.text) for one in part.made] == [
+        ("0", 1, "Anna kauft 3 rote Äpfel."),
+        ("0", 2, "Anna kauft 9 rote Birnen."),
+        ("1", 1, "Der Zug kommt nie."),
+        ("1", 2, "Der Zug kommt heute."),
+    ]
+    assert part.rejected == {"duplicate": 1}
