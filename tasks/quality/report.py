@@ -196,6 +196,8 @@ def _track(experiment: Experiment, quality: Quality) -> None:
         )
         for source, reports in quality.mixing.items():
             for key, report in reports.items():
+                if key.variant not in VARIANTS:
+                    continue
                 metrics = {
                     **{f"mean_all/{n}": v for n, v in report["mean_all"].items()},
                     **{f"mean_mixed/{n}": v for n, v in report["mean_mixed"].items()},

@@ -14,7 +14,7 @@ from polyray.experiment import Experiment
 from polyray.files import resolve
 from polyray.progress import Progress
 from polyray.text.mixing import mixing_report, write_tags
-from polyray.text.parts_of_speech import find_tagger
+from polyray.text.parts_of_speech import PosTagger, find_tagger
 from polyray.text.token_languages import LinguaTagger, read_matching_tags
 from tasks.quality.config import FileTags, LinguaTags, LlmTags, QualityConfig, TokenSource
 from tasks.quality.data import QuerySet, SetKey, input_digests, read_query_sets, tags_path
@@ -69,6 +69,7 @@ def run_quality(config: QualityConfig) -> QualityResult:
     """Measure how much queries mix languages and how good they are, for LLM and people."""
     from tasks.quality.report import write_report
 
+    tagger = find_tagger(config.tagger)
     sets, facts = read_query_sets(config)
     quality = Quality(config, sets, facts)
     _read_people(quality)
@@ -81,7 +82,7 @@ def run_quality(config: QualityConfig) -> QualityResult:
             start = time.perf_counter()
             quality.tags[source.name] = _tagged(source, quality, experiment, progress)
             seconds[f"tags.{source.name}"] = round(time.perf_counter() - start, 3)
-        _measure(quality)
+        _measure(quality, tagger)
         _rate(quality, progress)
     for each in sets:
         each.write(experiment.folder / "tokens")
@@ -159,10 +160,9 @@ def _by_llm(
     return {key: part.values for key, part in parts.items()}
 
 
-def _measure(quality: Quality) -> None:
+def _measure(quality: Quality, tagger: PosTagger | None) -> None:
     for name, tags in quality.tags.items():
         quality.mixing[name] = {key: mixing_report(own, key.language) for key, own in tags.items()}
-    tagger = find_tagger(quality.config.tagger)
     quality.tagger = f"{tagger.name} ({tagger.tagset} tags)" if tagger is not None else ""
     main = quality.tags[quality.main_source]
     for each in quality.sets:
