@@ -103,7 +103,9 @@ def run_teach(config: TeachConfig) -> Taught:
         scores = experiment.folder / NAME
         done = teach(examples, teacher, experiment.indexes, scores, config.workers, progress.update)
     report = TeacherReport(scores)
-    facts |= {"teacher": report.facts(), "shards_done": done}
+    facts |= {"teacher": report.facts(), "read": done}
+    if cut := done["truncated"]:
+        notes.append(f"teacher: {cut} of {done['texts']} texts longer than the model reads, cut")
     facts["seconds"] = round(time.perf_counter() - start, 3)
     _publish(scores, experiment.output / config.name / NAME)
     table = report.table(config.name)

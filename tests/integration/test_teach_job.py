@@ -86,7 +86,7 @@ def test_mined_and_scored_by_a_bi_encoder(tmp_path: Path, ray_session: None) -> 
     facts = read_json(done.folder / "results.json")
     assert facts["teacher"]["lines"] == len(lines)
     assert 0 < facts["teacher"]["positive_first"] <= 1
-    assert facts["shards_done"] >= 2
+    assert facts["read"]["shards"] >= 2
     assert "positive first in" in done.tables[0].caption
     # training reads what the job wrote
     source = ExampleSource(examples=str(path), queries=QUERIES, passages=PASSAGES, nway=4)
@@ -99,7 +99,7 @@ def test_mined_and_scored_by_a_bi_encoder(tmp_path: Path, ray_session: None) -> 
     (shards,) = (tmp_path / "indexes").glob("teacher-*")
     next(shards.glob("queries-*.npy")).write_bytes(b"cut short")
     run_teach(config(tmp_path))
-    assert read_json(done.folder / "results.json")["shards_done"] == 1
+    assert read_json(done.folder / "results.json")["read"]["shards"] == 1
     assert path.read_bytes() == before
 
 
@@ -124,14 +124,18 @@ def test_pair_teachers_on_actors(tmp_path: Path, ray_session: None, kind: str) -
     recipe = Recipe(kind="mono", query_languages=("en",))
     examples = Examples.prepare(source, recipe, tmp_path, seed=0)
     path = tmp_path / "scores.jsonl"
-    assert teach(examples, teacher, tmp_path, path, Workers(cpus=1)) == -(-len(rows) // LINES)
+    done = teach(examples, teacher, tmp_path, path, Workers(cpus=1))
+    assert (done["shards"], done["texts"]) == (-(-len(rows) // LINES), 3 * len(rows))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [[line[0], *(pid for pid, _ in line[1:])] for line in lines] == rows
     pairs = [(queries[row[0]], passages[pid]) for row in rows for pid in row[1:]]
     scores = [score for line in lines for _, score in line[1:]]
-    np.testing.assert_allclose(scores, load_scorer(teacher).score(pairs), atol=1e-4)
+    scorer = load_scorer(teacher)
+    np.testing.assert_allclose(scores, scorer.score(pairs), atol=1e-4)
+    assert done["truncated"] == scorer.truncated(pairs)
     assert len(set(scores)) > 100
-    assert teach(examples, teacher, tmp_path, path, Workers(cpus=1)) == 0
+    again = teach(examples, teacher, tmp_path, path, Workers(cpus=1))
+    assert again == {**done, "shards": 0}
 
 
 def test_a_missing_model_is_named_before_anything_is_started(tmp_path: Path) -> None:

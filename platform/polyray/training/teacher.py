@@ -87,6 +87,10 @@ class PairScorer(Protocol):
         """float32 ``[n]`` of (query, passage) pairs; a higher score is more relevant."""
         ...
 
+    def truncated(self, pairs: Sequence[tuple[str, str]]) -> int:
+        """How many of the pairs are longer than the model reads."""
+        ...
+
 
 def resolved_teacher(settings: PairTeacher) -> PairTeacher:
     """The same settings with device, precision and batch size chosen for this machine.
@@ -185,6 +189,12 @@ class CrossEncoderScorer:
             )
         return scores
 
+    def truncated(self, pairs: Sequence[tuple[str, str]]) -> int:
+        """Pairs of more than ``max_length`` tokens."""
+        return sum(
+            size > self._settings.max_length for size in _lengths(self._model.tokenizer, pairs)
+        )
+
 
 class MonoT5Scorer:
     """Log-probability of the answer "relevant" of a sequence-to-sequence model."""
@@ -224,6 +234,10 @@ class MonoT5Scorer:
             passage = passage[: cut[room - 1][1]] if room else ""
         return before + passage + self._after
 
+    def truncated(self, pairs: Sequence[tuple[str, str]]) -> int:
+        """Pairs whose passage is cut."""
+        return sum(passage not in self.prompted(query, passage) for query, passage in pairs)
+
     def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """float32 ``[n]``, at most 0: the log-probability that each pair is relevant."""
         import numpy as np
@@ -250,6 +264,20 @@ class MonoT5Scorer:
                 chances = torch.log_softmax(logits.float(), dim=1)[:, 0]
                 scores[batch] = chances.cpu().numpy()
         return scores
+
+
+def _lengths(tokenizer: Any, pairs: Sequence[tuple[str, str]]) -> list[int]:
+    import logging
+
+    quiet = logging.getLogger("transformers.tokenization_utils_base")
+    level = quiet.level
+    quiet.setLevel(logging.ERROR)
+    try:
+        queries, passages = zip(*pairs, strict=True)
+        read = tokenizer(list(queries), list(passages), truncation=False)
+        return [len(row) for row in read["input_ids"]]
+    finally:
+        quiet.setLevel(level)
 
 
 def check_scores(scores: np.ndarray, model: str, precision: str) -> None:

@@ -102,7 +102,11 @@ class ShardScorer:
             ids.append([example.query_id, *example.passage_ids])
         if self._scorer is None:
             raise TypeError("a worker without a scorer got lines")
-        return self._scorer.score(pairs), {"ids": ids}
+        return self._scorer.score(pairs), {
+            "ids": ids,
+            "texts": len(pairs),
+            "truncated": self._scorer.truncated(pairs),
+        }
 
     def _texts(self, shard: Shard) -> tuple[np.ndarray, dict[str, Any]]:
         rows = distinct(self._examples, shard.what)[shard.start : shard.stop]
@@ -114,8 +118,11 @@ class ShardScorer:
             raise TypeError("a worker without an encoder got texts")
         passages = shard.what == "passages"
         vectors = encoder.encode_passages(texts) if passages else encoder.encode_queries(texts)
-        truncated = encoder.truncated(texts, passages=passages)
-        return vectors, {"ids": [identifier for identifier, _ in found], "truncated": truncated}
+        return vectors, {
+            "ids": [identifier for identifier, _ in found],
+            "texts": len(texts),
+            "truncated": encoder.truncated(texts, passages=passages),
+        }
 
 
 def distinct(examples: Examples, what: str) -> np.ndarray:
@@ -170,8 +177,11 @@ def teach(
     path: Path,
     workers: Workers,
     progress: Progress | None = None,
-) -> int:
-    """Write ``[qid, [pid, score], ...]`` JSON lines of all lines; returns shards done by this call.
+) -> dict[str, int]:
+    """Write ``[qid, [pid, score], ...]`` JSON lines of all lines.
+
+    Returns how many ``shards`` this call did, and how many pairs or distinct texts (``texts``)
+    the teacher read in all, ``truncated`` ones among them.
 
     ``teacher`` has device, precision and batch size chosen. Shards lie in
     ``indexes/teacher-<key>``, named by the teacher and the examples' folder. Ray is started or
@@ -210,7 +220,9 @@ def teach(
         else _scored(shards, examples)
     )
     _write(path, lines)
-    return len(pending)
+    facts = [read_json(shard.done) for shard in shards]
+    totals = {name: sum(fact[name] for fact in facts) for name in ("texts", "truncated")}
+    return {"shards": len(pending), **totals}
 
 
 def _shards(

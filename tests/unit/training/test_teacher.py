@@ -45,6 +45,8 @@ def test_a_cross_encoder_gives_its_logits(tmp_path: Path) -> None:
             right.append(float(model(**read).logits[0, 0]))
     scores = load_scorer(teacher).score(pairs())
     assert scores.dtype == np.float32
+    longer = sum(3 + len(q.split()) + len(p.split()) > 16 for q, p in pairs())
+    assert 0 < load_scorer(teacher).truncated(pairs()) == longer < len(pairs())
     np.testing.assert_allclose(scores, right, atol=1e-5)
     assert np.std(right) > 0.01
 
@@ -79,6 +81,7 @@ def test_the_end_of_the_prompt_is_never_cut(tmp_path: Path) -> None:
     assert text.endswith(" Relevant:")
     assert long not in text
     assert short.prompted("old river", "a tree") == "Query: old river Document: a tree Relevant:"
+    assert short.truncated([("old river", long), ("old river", "a tree")]) == 1
     none = short.prompted(long, "a tree")
     assert none == f"Query: {long} Document:  Relevant:"
 
