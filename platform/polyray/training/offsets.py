@@ -278,9 +278,10 @@ class Lines:
 
     def at(self, offset: int) -> str:
         """The line that begins at ``offset``, without its end."""
-        if self._handle is None:
-            self._handle = self._opened()
-        number, data, length = self._handle.fileno(), b"", 4096
+        handle = self._handle  # held here: another thread that opens at the same time replaces it
+        if handle is None:
+            self._handle = handle = self._opened()
+        number, data, length = handle.fileno(), b"", 4096
         while b"\n" not in data:
             more = os.pread(number, length, offset + len(data))
             if not more:

@@ -106,7 +106,9 @@ def test_examples_do_not_depend_on_process_or_order(folder: Folder) -> None:
     copy = pickle.loads(pickle.dumps(mixed))
     order = random.Random(1).sample(range(60), 60)
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(copy.at, order)) == [straight[i] for i in order]
+        for _ in range(40):  # files are opened anew, by several threads at the same time
+            fresh = pickle.loads(pickle.dumps(copy))
+            assert list(threads.map(fresh.at, order)) == [straight[i] for i in order]
     assert len(pickle.dumps(mixed)) < 4000
     assert straight[:20] != straight[20:40]  # another pass, another order and choice
     assert folder.prepare(folder.source(), seed=2)[2].at(0) != straight[0]
