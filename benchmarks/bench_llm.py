@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks._measure import Pairs, Row, interleaved, row
 
@@ -26,30 +26,63 @@ ROUNDS_FEW, ROUNDS_MANY = 3, 5
 TARGET_FEW, TARGET_MANY = 0.95, 0.85
 TEXT = "Name three things that a traveller to the northern coast should see. Number "
 
-_SCRIPT = {
-    "delay_s": LATENCY,
-    "answers": [
-        {
-            "responses": [
-                {
-                    "content": "1. The lighthouse.\n2. The old harbour.\n3. The dunes.",
-                    "usage": {"prompt_tokens": 30, "completion_tokens": 20},
-                }
-            ]
-        }
-    ],
-}
+_ANSWER = json.dumps(
+    {
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "1. The lighthouse.\n2. The dunes."},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 30, "completion_tokens": 12},
+    }
+).encode()
+_RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
+    len(_ANSWER),
+    _ANSWER,
+)
+
+
+class _Fixed(asyncio.Protocol):
+    """Answers every request the same after the latency, at next to no cost of its own."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._out = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._held += data
+        while (end := self._held.find(b"\r\n\r\n")) >= 0:
+            head = self._held[:end].lower()
+            at = head.index(b"content-length:") + 15
+            length = int(head[at:].partition(b"\r\n")[0])
+            if len(self._held) < end + 4 + length:
+                return
+            self._held = self._held[end + 4 + length :]
+            asyncio.get_running_loop().call_later(LATENCY, self._answer)
+
+    def _answer(self) -> None:
+        if not self._out.is_closing():
+            self._out.write(_RESPONSE)
+
+
+async def _serve() -> None:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(_Fixed, "127.0.0.1", 0, backlog=2 * MANY)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+    await server.serve_forever()
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[str]:
-    """The address of a scripted server in another process."""
-    script = folder / "script.json"
-    script.write_text(json.dumps(_SCRIPT), encoding="utf-8")
+def _server() -> Iterator[str]:
+    """The address of a server in another process that takes its time and little else."""
     root = Path(__file__).resolve().parents[1]
     paths = [str(root / "platform"), str(root), os.environ.get("PYTHONPATH", "")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "polyray.llm.server", str(script)],
+        [sys.executable, "-m", "benchmarks.bench_llm"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
         stdout=subprocess.PIPE,
         text=True,
@@ -158,10 +191,14 @@ def measure(quick: bool = False) -> list[Row]:
     """Calls a second, start-up of the actors apart; a rerun makes none."""
     from polyray.cluster import started
 
-    with tempfile.TemporaryDirectory() as name, _server(Path(name)) as url, started(num_cpus=2):
+    with tempfile.TemporaryDirectory() as name, _server() as url, started(num_cpus=2):
         folder = Path(name)
         return [
             _few(url, folder, 1, quick),
             _few(url, folder, 2, quick),
             _many(url, folder, 2, quick),
         ]
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())

@@ -13,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,8 @@ from typing import Any
 import pytest
 
 from polyray.errors import BudgetExceeded, MissingPrerequisite, PolyrayError
-from polyray.llm.engine import Asked, ask, estimate
+from polyray.llm.engine import Asked, answers, ask, estimate
 from polyray.llm.outcome import JobStopped
-from polyray.llm.outcomes import Call
 from polyray.llm.parsing import ParseError
 from polyray.llm.request import Item, messages
 from polyray.llm.scripted import Script
@@ -565,6 +565,60 @@ def test_unparsable_answers_are_kept_and_asked_again(tmp_path: Path) -> None:
         assert lenient["x"].parsed == "seven"
 
 
+def test_a_parser_that_breaks_loses_no_answer(tmp_path: Path) -> None:
+    with serving({"delay_s": 0.05, "answers": [{"responses": [OK]}]}) as (server, url):
+        settings = settings_for(url, limits={"in_flight": 8})
+        with pytest.raises(ZeroDivisionError):
+            ask(items_of(50), settings, tmp_path / "a.sqlite", parse=lambda item, _: 1 // 0)
+        answered = len(server.seen)
+        assert answered <= 24
+        again = ask(items_of(50), settings, tmp_path / "a.sqlite")
+        assert again.report.stored == answered
+        assert len(server.seen) == 50
+
+
+def test_leaving_early_keeps_what_came(tmp_path: Path) -> None:
+    with serving({"delay_s": 0.05, "answers": [{"responses": [OK]}]}) as (server, url):
+        settings = settings_for(url, limits={"in_flight": 8})
+        for number, _ in enumerate(answers(items_of(100), settings, tmp_path / "a.sqlite")):
+            if number == 20:
+                break
+        seen = len(server.seen)
+        assert seen < 60
+        again = ask(items_of(100), settings, tmp_path / "a.sqlite")
+        assert again.report.stored == seen
+        assert len(server.seen) == 100
+
+
+def test_progress_and_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import mlflow
+
+    from polyray.llm import progress as module
+    from polyray.tracking import Tracker
+
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    with serving({"answers": [{"responses": [OK]}]}) as (_, url):
+        settings = settings_for(
+            url, trace=True, prices={"m": {"input": 1, "output": 1}}, parameters={"max_tokens": 9}
+        )
+        with (
+            Tracker("llm", "run", tracking_uri=uri) as tracker,
+            module.AskProgress("asking") as shown,
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setattr(module, "_EVERY", 0.0)
+            ask(items_of(3), settings, tmp_path / "a.sqlite", progress=shown, tracker=tracker)
+            traces = mlflow.search_traces(
+                locations=[tracker.experiment_id], return_type="list", include_spans=True
+            )
+    assert "asking: 3/3" in capsys.readouterr().err
+    assert len(traces) == 3
+    spans = [trace.data.spans[0] for trace in traces]
+    assert {span.outputs["content"] for span in spans} == {f"1. text {n}" for n in range(3)}
+    assert all(span.inputs["model"] == "m" for span in spans)
+    assert all(len(span.attributes["polyray.key"]) == 64 for span in spans)
+
+
 # Actors.
 
 
@@ -670,7 +724,27 @@ def test_second_writer_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "a.sqlite")
 
 
-def test_scripted_and_http_say_the_same() -> None:
-    script = Script.model_validate(STORM)
-    call = Call("k", {"messages": [{"role": "user", "content": "x"}]}, 0)
-    assert script.response(call) == script.response(call)
+def test_scripted_provider_says_what_the_server_says(tmp_path: Path) -> None:
+    script = {
+        "answers": [
+            {"match": "text 1", "responses": [{"status": 503}, OK]},
+            {"match": "text 2", "responses": [{"status": 400, "error_code": "no"}]},
+            {"match": "text 3", "responses": [{"hang_s": 9}, OK]},
+            {"match": "text 4", "responses": [{"content": "x", "finish_reason": "length"}]},
+            {"match": "text 5", "responses": [{"content": None, "refusal": "No."}]},
+            {"match": "text 6", "responses": [{"body": "{"}]},
+            {"responses": [OK]},
+        ]
+    }
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    retries = {"attempts": 2, "first_wait_s": 0.01}
+    provider = {"kind": "scripted", "file": str(tmp_path / "script.json"), "timeout_s": 0.5}
+    scripted = LlmSettings.model_validate({"provider": provider, "retries": retries})
+    with serving(script) as (_, url):
+        http = settings_for(url, provider={"timeout_s": 0.5}, retries=retries)
+        one = ask(items_of(8), scripted, tmp_path / "scripted.sqlite")
+        other = ask(items_of(8), http, tmp_path / "http.sqlite")
+    assert {k: replace(v, key="") for k, v in one.items()} == {
+        k: replace(v, key="") for k, v in other.items()
+    }
+    assert counted(one) == {"ok": 4, "no": 1, "truncated": 1, "refusal": 1, "bad_response": 1}

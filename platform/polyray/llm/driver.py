@@ -114,7 +114,7 @@ class Driver:
         self._later: list[tuple[float, int, Question]] = []
         self._under_way: dict[str, _UnderWay] = {}
         self._limited: deque[bool] = deque(maxlen=_RECENT)
-        self._stop: PolyrayError | None = None
+        self._stop: Exception | None = None
         self._quit = False
         self._run = 0
         self._count = 0
@@ -131,16 +131,20 @@ class Driver:
         """Send nothing more and come to an end; to be called from the loop's own thread."""
         self._quit = True
 
+    def recall(self) -> bool:
+        """Take what the store already holds; whether anything is left to ask. Comes first."""
+        identity = sha256_text("\n".join(sorted(self._questions)))
+        self._run = self._store.start_run(identity)
+        self._recall()
+        return bool(self._ready)
+
     async def run(self) -> None:
-        """Bring every item to its end.
+        """Bring every item to its end, after :meth:`recall`.
 
         Raises :class:`JobStopped` where the server refuses the whole job, and
         :class:`~polyray.errors.BudgetExceeded` at the budget's end, both after the answers under
         way have been kept.
         """
-        identity = sha256_text("\n".join(sorted(self._questions)))
-        self._run = self._store.start_run(identity)
-        self._recall()
         opened = False
         deadline = float("inf")
         while True:
@@ -310,7 +314,7 @@ class Driver:
         """Give the answer to all items that can use it."""
         left: deque[Item] = deque()
         for item in question.items:
-            outcome = judged(item, answer, self._parse)
+            outcome = self._judged(item, answer)
             if outcome.ok:
                 self._end(question, item, outcome)
             else:
@@ -319,12 +323,20 @@ class Driver:
             question.taken = []
         question.items = left
 
+    def _judged(self, item: Item, answer: Answer) -> Outcome:
+        """What the answer is worth; a parser that breaks ends the job, and the answer is kept."""
+        try:
+            return judged(item, answer, self._parse)
+        except Exception as error:
+            self._stop = self._stop or error
+            return Outcome("missing", reason="parser_broke", raw=answer.content)
+
     def _give_up(self, question: Question, reply: Reply | None = None) -> None:
         """Record the first item waiting as missing; the next one asks anew."""
         item = question.items.popleft()
         outcome = Outcome("missing", reason="none")
         if question.last is not None:
-            outcome = judged(item, question.last, self._parse)
+            outcome = self._judged(item, question.last)
         if reply is not None:
             outcome = replace(
                 outcome,

@@ -24,7 +24,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,10 +99,6 @@ def answers(
     """
     check_prices(settings)
     with ExitStack() as stack:
-        if settings.actors:
-            from polyray.cluster import started
-
-            stack.enter_context(started())
         store = stack.enter_context(Store(store_path))
         log = None
         if settings.trace and tracker is not None:
@@ -111,6 +107,10 @@ def answers(
             log = CallTraces(tracker)
             stack.callback(log.flush)
         job = _Job(items, settings, store, parse, log)
+        if job.driver.recall() and settings.actors:
+            from polyray.cluster import started
+
+            stack.enter_context(started())
         stack.callback(job.end)
         job.start()
         while True:
@@ -141,7 +141,7 @@ class _Job:
             queue.SimpleQueue()
         )
         self._pool = open_pool(settings)
-        self._driver = Driver(
+        self.driver = Driver(
             items,
             settings,
             store,
@@ -161,8 +161,10 @@ class _Job:
     def end(self) -> None:
         """Send nothing more and wait for the thread."""
         if self._loop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._driver.quit)
-        self._thread.join()
+            with suppress(RuntimeError):  # The loop has come to its end by itself.
+                self._loop.call_soon_threadsafe(self.driver.quit)
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def _work(self) -> None:
         try:
@@ -174,7 +176,7 @@ class _Job:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         try:
-            await self._driver.run()
+            await self.driver.run()
         finally:
             await self._pool.close()
 

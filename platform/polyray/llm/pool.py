@@ -85,10 +85,11 @@ class _Inbox:
                     await self._some.wait()
             except TimeoutError:
                 return []
-        if self._error is not None:
-            raise self._error
         taken, self._replies = self._replies, []
-        self._some.clear()
+        if self._error is not None and not taken:
+            raise self._error
+        if self._error is None:
+            self._some.clear()
         return taken
 
 

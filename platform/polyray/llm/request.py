@@ -59,7 +59,8 @@ class Request:
             "endpoint": self.endpoint,
             "model": self.model,
             "messages": [list(message) for message in self.messages],
-            "parameters": self.parameters.model_dump(mode="json"),
+            # Without defaults: a parameter that is added later changes no key.
+            "parameters": self.parameters.model_dump(mode="json", exclude_defaults=True),
             "prompt": self.prompt,
             "schema": self.schema,
             "sample": self.sample,

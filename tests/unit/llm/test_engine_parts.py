@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as how
 from hypothesis import strategies as st
 
 from polyray.config import validated
@@ -142,6 +143,7 @@ def test_keys_of_the_cases(cases: Path) -> None:
     assert len(seen) == right["server_calls"]
 
 
+@how(deadline=None)
 @given(st.text())
 def test_any_text_has_a_key(text: str) -> None:
     request = request_of(Item("x", messages(text + "\ud800")), settings_of())
@@ -258,6 +260,7 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 # Rates.
 
 
+@how(deadline=None, max_examples=50)
 @given(st.floats(1, 5000), st.integers(0, 10_000))
 def test_no_window_of_a_minute_holds_more_than_the_rate(per_minute: float, seed: int) -> None:
     clock = [0.0]
@@ -336,6 +339,7 @@ def test_budget_in_dollars_needs_a_price_and_a_bound() -> None:
     check_prices(settings_of(budget={"usd": 1}, prices=price, parameters={"max_tokens": 3}))
 
 
+@how(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 1), st.booleans()), max_size=60))
 def test_ledger_never_passes_the_cap(calls: list[tuple[float, float, bool]]) -> None:
     ledger = Ledger(Budget(usd=3.0), Spent(0.5, 0.25, 7, 1, 0, 0))

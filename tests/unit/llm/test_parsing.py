@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyray.llm.parsing import (
@@ -207,6 +207,7 @@ SENTENCES = st.lists(WORDS, min_size=2, max_size=6).map(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(SENTENCES, min_size=2, max_size=6), st.sampled_from(["{}. ", "{}) ", "({}) ", "{}: "])
 )
@@ -218,6 +219,7 @@ def test_number_list_round_trip(items: list[str], mark: str) -> None:
     assert len(found) + sum(got.rejected.values()) == len(items)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.sampled_from(["stop", "length", "content_filter", None]))
 def test_any_text_gives_a_result(text: str, finish: str | None) -> None:
     got = parse_distractors(text, n=4, original=ORIGINAL, lang="en", finish_reason=finish)
