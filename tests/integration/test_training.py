@@ -238,7 +238,8 @@ def test_tune_runs_what_is_not_done_and_one_that_fails_stops_no_other(
     assert died.trained is not None
     assert (folder / "dies-once" / "died").exists(), "the fault landed"
     assert died.trained.facts["resumed_from"] == 4
-    assert losses(died.trained) == losses(unbroken)
+    # one thread here and two there add up in another order
+    assert losses(died.trained) == pytest.approx(losses(unbroken), rel=1e-6)
     assert diverged.trained is None
     assert "the loss is" in diverged.error
     assert done.trained is not None

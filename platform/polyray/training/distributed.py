@@ -236,6 +236,7 @@ def _tune(
     tell: Callable[[str, int, int], None],
     total: int,
 ) -> None:
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the other output prints at every verbosity
     from ray import tune
     from ray.tune import Callback, RunConfig, TuneConfig
 

@@ -260,6 +260,7 @@ def _trainer(
     if settings.validate_every is not None and validation is None:
         raise ConfigError("validate_every is given, but nothing to validate on")
     numbers = Dataset.from_dict({"number": range(settings.steps * settings.batch_size)})
+    encoder.model.model_card_data.widget = [{"text": ""}]  # or it reads examples to show some
     watch = watcher(settings.batch_size, report)
     trainer = MultiVectorEncoderTrainer(
         model=encoder.model,
