@@ -75,7 +75,7 @@ class Search(Settings):
     """Settings of the training that are searched, by name (``learning_rate``, ``loss.kind``).
 
     Grids are taken whole; what is drawn is drawn ``samples`` times from ``seed``, the same for
-    every recipe.
+    every recipe; a point that is drawn twice is trained once.
     """
 
     space: dict[str, Axis] = Field(min_length=1)
@@ -87,11 +87,13 @@ class Search(Settings):
         grids = {name: axis.values for name, axis in self.space.items() if isinstance(axis, Grid)}
         drawn = {n: axis for n, axis in self.space.items() if not isinstance(axis, Grid)}
         number = random.Random(self.seed)
-        found = []
+        found: list[dict[str, Any]] = []
         for _ in range(self.samples if drawn else 1):
             some = {name: axis.draw(number) for name, axis in drawn.items()}
             for values in itertools.product(*grids.values()):
-                found.append({**dict(zip(grids, values, strict=True)), **some})
+                point = {**dict(zip(grids, values, strict=True)), **some}
+                if point not in found:
+                    found.append(point)
         return found
 
 
