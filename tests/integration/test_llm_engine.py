@@ -162,7 +162,7 @@ def test_unknown_model_stops_all_and_keeps_what_was_answered(tmp_path: Path) -> 
 
 
 def storm_settings(url: str, **more: Any) -> LlmSettings:
-    """A time-out that a busy machine does not reach by itself: an answer then would be paid twice."""
+    """A time-out that a busy machine does not reach by itself: such an answer is paid twice."""
     return settings_for(
         url,
         provider={"timeout_s": 5.0},
