@@ -21,7 +21,7 @@ from benchmarks._measure import Pairs, Row, interleaved, row
 
 LATENCY = 0.5
 FEW, MANY = 64, 512
-WAVES_FEW, WAVES_MANY = 12, 8
+WAVES_FEW, WAVES_MANY = 20, 4
 ROUNDS_FEW, ROUNDS_MANY = 3, 5
 TARGET_FEW, TARGET_MANY = 0.95, 0.85
 TEXT = "Name three things that a traveller to the northern coast should see. Number "
@@ -174,7 +174,10 @@ def _many(url: str, folder: Path, actors: int, quick: bool) -> Row:
         return float(_ours(url, store, calls, MANY, actors).rate)
 
     pairs = interleaved(
-        ours, lambda: asyncio.run(_bare(url, calls, MANY)), 1 if quick else ROUNDS_MANY
+        ours,
+        lambda: asyncio.run(_bare(url, calls, MANY)),
+        1 if quick else ROUNDS_MANY,
+        warm_up=False,
     )
     return row(
         f"LLM engine, {MANY} in flight, {actors} actors",

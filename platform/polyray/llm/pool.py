@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -12,8 +13,12 @@ from polyray.llm.settings import LlmSettings, Provider
 
 __all__ = ["LocalPool", "Pool", "RayPool", "Worker", "open_pool", "worker_for"]
 
-GATHER_S = 0.003
+GATHER_S = 0.001
 """How long an actor waits for further replies before it sends those it has."""
+_TURNS_TO_SEND = 3
+"""Turns of the event loop after which aiohttp has written a request."""
+_SWITCH_S = 0.0005
+"""Seconds that an actor's event loop may keep the interpreter from Ray's threads."""
 _POLL_S = 5.0
 _DEATHS = 5
 """Deaths of actors, one after the other without a reply between, that end the job."""
@@ -114,6 +119,10 @@ class LocalPool:
             task = asyncio.create_task(self._run(self._worker, call))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            # One call goes out before the next is made up. Made up all at once, they would also
+            # go out at once, at the end, be answered at once and wait for each other again.
+            for _ in range(_TURNS_TO_SEND):
+                await asyncio.sleep(0)
 
     async def _run(self, worker: Worker, call: Call) -> None:
         try:
@@ -145,6 +154,8 @@ class LlmActor:
 
     async def open(self) -> None:
         """Make the worker; raises what keeps it from starting."""
+        # Ray's own threads bring calls and take replies; they are not to wait for a busy loop.
+        sys.setswitchinterval(_SWITCH_S)
         await self._pool.open()
 
     async def submit(self, calls: Sequence[Call]) -> None:
