@@ -21,7 +21,7 @@ from benchmarks._measure import Pairs, Row, interleaved, row
 
 LATENCY = 0.5
 FEW, MANY = 64, 512
-WAVES_FEW, WAVES_MANY = 20, 4
+WAVES_FEW, WAVES_MANY = 40, 8
 ROUNDS_FEW, ROUNDS_MANY = 3, 5
 TARGET_FEW, TARGET_MANY = 0.95, 0.85
 TEXT = "Name three things that a traveller to the northern coast should see. Number "

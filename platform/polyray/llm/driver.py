@@ -219,7 +219,12 @@ class Driver:
 
     def _hand_out(self, calls: list[Call], sent: list[Sent]) -> float:
         """Choose what goes out; seconds to wait when it is a rate that holds back the rest."""
-        limit = self._settings.limits.in_flight
+        limits = self._settings.limits
+        limit = limits.in_flight
+        if limits.requests_per_minute is None and limits.tokens_per_minute is None:
+            # Held ready where they are sent, which bounds how many are at once. With a rate to
+            # keep, what is handed out goes out now.
+            limit += self._pool.reserve
         while self._ready and len(self._under_way) < limit and len(calls) < _BATCH:
             question = self._ready[0]
             request = question.current

@@ -15,6 +15,8 @@ __all__ = ["LocalPool", "Pool", "RayPool", "Worker", "open_pool", "worker_for"]
 
 GATHER_S = 0.001
 """How long an actor waits for further replies before it sends those it has."""
+_RESERVE = 16
+"""One call in reserve at the actors for so many at once: what goes back and forth takes time."""
 _TURNS_TO_SEND = 3
 """Turns of the event loop after which aiohttp has written a request."""
 _SWITCH_S = 0.0005
@@ -49,6 +51,11 @@ def worker_for(provider: Provider) -> Worker:
 
 class Pool(Protocol):
     """Takes calls and gives replies, in any order."""
+
+    @property
+    def reserve(self) -> int:
+        """How many calls beyond those at once it likes to hold, to lose no time between two."""
+        ...
 
     async def open(self) -> None:
         """Make ready; raises what keeps the workers from starting."""
@@ -99,10 +106,13 @@ class _Inbox:
 
 
 class LocalPool:
-    """Runs all calls in the event loop at hand, with one worker. It knows no Ray."""
+    """Runs at most ``at_once`` calls in the event loop at hand, with one worker; knows no Ray."""
 
-    def __init__(self, provider: Provider) -> None:
+    reserve = 0
+
+    def __init__(self, provider: Provider, at_once: int) -> None:
         self._provider = provider
+        self._slots = asyncio.Semaphore(at_once)
         self._worker: Worker | None = None
         self._inbox = _Inbox()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -126,7 +136,8 @@ class LocalPool:
 
     async def _run(self, worker: Worker, call: Call) -> None:
         try:
-            reply = await worker.call(call)
+            async with self._slots:
+                reply = await worker.call(call)
         except Exception as error:
             what = f"the worker broke: {type(error).__name__}"
             reply = Reply("again", call.key, "worker", message=what, perhaps_paid=True)
@@ -149,8 +160,8 @@ class LocalPool:
 class LlmActor:
     """A :class:`LocalPool` behind Ray; the class itself knows no Ray."""
 
-    def __init__(self, provider: Provider) -> None:
-        self._pool = LocalPool(provider)
+    def __init__(self, provider: Provider, at_once: int) -> None:
+        self._pool = LocalPool(provider, at_once)
 
     async def open(self) -> None:
         """Make the worker; raises what keeps it from starting."""
@@ -182,10 +193,14 @@ class RayPool:
     its place; Ray itself never repeats a call.
     """
 
-    def __init__(self, provider: Provider, actors: int) -> None:
+    def __init__(self, provider: Provider, actors: int, at_once: int) -> None:
+        actors = min(actors, at_once)
         self._provider = provider
+        self.reserve = max(1, at_once // _RESERVE)
+        self._shares = [at_once // actors + (n < at_once % actors) for n in range(actors)]
         self._actors: list[Any] = [None] * actors
-        self._under_way: list[set[str]] = [set() for _ in range(actors)]
+        self._places = range(actors)
+        self._under_way: list[set[str]] = [set() for _ in self._places]
         self._inbox = _Inbox()
         self._pumps: list[asyncio.Task[None]] = []
         self._deaths = 0
@@ -193,15 +208,15 @@ class RayPool:
     async def open(self) -> None:
         """Start the actors."""
         for place in range(len(self._actors)):
-            self._actors[place] = self._new()
+            self._actors[place] = self._new(place)
         await asyncio.gather(*(self._started(actor) for actor in self._actors))
         self._pumps = [asyncio.create_task(self._pump(n)) for n in range(len(self._actors))]
 
-    def _new(self) -> Any:
+    def _new(self, place: int) -> Any:
         import ray
 
         remote = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(LlmActor)
-        return remote.remote(self._provider)
+        return remote.remote(self._provider, self._shares[place])
 
     async def _started(self, actor: Any) -> None:
         from ray.exceptions import RayError
@@ -217,7 +232,8 @@ class RayPool:
         """Start these calls."""
         shares: dict[int, list[Call]] = {}
         for call in calls:
-            place = min(range(len(self._actors)), key=lambda n: len(self._under_way[n]))
+            # The one with most room: shares differ by one at most, but reserves do not count.
+            place = max(self._places, key=lambda n: self._shares[n] - len(self._under_way[n]))
             self._under_way[place].add(call.key)
             shares.setdefault(place, []).append(call)
         for place, share in shares.items():
@@ -255,7 +271,7 @@ class RayPool:
         if self._deaths > _DEATHS:
             self._inbox.fail(error)
             return
-        self._actors[place] = self._new()
+        self._actors[place] = self._new(place)
         try:
             await self._started(self._actors[place])
         except RayError:
@@ -283,5 +299,5 @@ class RayPool:
 def open_pool(settings: LlmSettings) -> LocalPool | RayPool:
     """The pool that the settings ask for; not opened yet."""
     if settings.actors:
-        return RayPool(settings.provider, settings.actors)
-    return LocalPool(settings.provider)
+        return RayPool(settings.provider, settings.actors, settings.limits.in_flight)
+    return LocalPool(settings.provider, settings.limits.in_flight)
