@@ -72,6 +72,7 @@ class OpenAIWorker:
             max_retries=0,
             timeout=None,
             http_client=http,
+            default_headers={"Accept-Encoding": "gzip, deflate"},
         )
 
     def __repr__(self) -> str:
@@ -102,7 +103,7 @@ class OpenAIWorker:
 
         try:
             response = await self._client.post(
-                "/chat/completions",
+                f"{self._provider.endpoint}/chat/completions",
                 cast_to=self._response_type,
                 body=dict(call.body),
                 options={"headers": {"X-Client-Request-Id": call.key}},
@@ -149,10 +150,19 @@ def _http_client(longest: int) -> tuple[Any, Any]:
     import aiohttp
     import httpx2
 
+    address = cache(httpx2.URL)
+
     class Direct(httpx2.AsyncClient):
         """Sends requests by one aiohttp session, made in the loop that sends first."""
 
         _session: aiohttp.ClientSession | None = None
+
+        def build_request(self, method: str, url: Any, **given: Any) -> httpx2.Request:
+            """The request; of what httpx would add, these requests need nothing."""
+            if any(given.get(name) for name in ("params", "data", "files", "json")):
+                return super().build_request(method, url, **given)
+            headers, content = given.get("headers"), given.get("content")
+            return httpx2.Request(method, address(url), headers=headers, content=content)
 
         async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
             """Send the request and read all of the answer; errors are aiohttp's."""
@@ -166,7 +176,9 @@ def _http_client(longest: int) -> tuple[Any, Any]:
                 request.method,
                 str(request.url),
                 data=request.content,
-                headers=request.headers,
+                headers=[
+                    (k.decode("latin-1"), v.decode("latin-1")) for k, v in request.headers.raw
+                ],
                 allow_redirects=False,
                 proxy=_proxy(request.url.scheme, request.url.host),
             ) as answer:
@@ -184,7 +196,7 @@ def _http_client(longest: int) -> tuple[Any, Any]:
                 await self._session.close()
             await super().aclose()
 
-    return httpx2.Response, Direct(timeout=None, headers={"Accept-Encoding": "gzip, deflate"})
+    return httpx2.Response, Direct(timeout=None)
 
 
 @cache

@@ -205,6 +205,8 @@ class Driver:
                 self._ready.append(question)
 
     def _next_request(self, question: Question) -> Request:
+        if not question.retake:
+            return question.first
         cut = sum(answer.finish_reason == "length" for answer in question.taken)
         return question.first.again(question.retake, self._settings.retries.longer**cut)
 
@@ -240,7 +242,7 @@ class Driver:
             self._rates.take(sum(tokens))
             self._ledger.reserve(usd)
             number = self._store.new_calls(1)[0]
-            key = request.key
+            key = question.base if request is question.first else request.key
             self._under_way[key] = _UnderWay(question, number, usd, sum(tokens))
             calls.append(Call(key, body_of(request), question.turn))
             sent.append(Sent(number, key, question.base, usd, time.time()))

@@ -17,7 +17,7 @@ GATHER_S = 0.001
 """How long an actor waits for further replies before it sends those it has."""
 _RESERVE = 16
 """One call in reserve at the actors for so many at once: what goes back and forth takes time."""
-_TURNS_TO_SEND = 3
+_TURNS_TO_SEND = 2
 """Turns of the event loop after which aiohttp has written a request."""
 _SWITCH_S = 0.0005
 """Seconds that an actor's event loop may keep the interpreter from Ray's threads."""

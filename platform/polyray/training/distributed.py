@@ -25,6 +25,8 @@ from polyray.training.loop import DONE, Trained
 __all__ = ["Trainers", "Trial", "TrialResult", "run_trial", "run_trials"]
 
 FAILED = "failed.json"
+START_S = 600
+"""Seconds for a trial's workers to start; on a busy machine Ray's own 60 are too few."""
 WAITING = 1 << 20
 """Bytes that a trial asks for itself: it waits for its workers, which take the processors."""
 
@@ -111,6 +113,7 @@ def _fit(trial: Trial, trainers: Trainers) -> None:
 
     on_gpu, cpus = _resources(trainers)
     callbacks = _tune_callbacks()
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(START_S))
     (trial.folder / "ray").mkdir(parents=True, exist_ok=True)
     with _quiet_train():
         TorchTrainer(
