@@ -94,6 +94,8 @@ class MqirConfig(Settings):
 
     ``targets``: ``english`` searches English documents with native, mixed and English queries;
     ``native`` searches the documents of each language with queries in it, mixed and in English.
+    ``groups`` names systems that differ in their seed alone: a table of means and spread, and
+    paired tests between groups.
     """
 
     kind: Literal["mqir"]
@@ -106,6 +108,7 @@ class MqirConfig(Settings):
     qrels: QrelsSource
     queries: Queries
     systems: tuple[System, ...] = Field(min_length=1)
+    groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     measures: tuple[str, ...] = Field(default=("AP@100", "nDCG@20", "P@1", "R@100"), min_length=1)
     hits: int = Field(default=100, gt=0)
     workers: Workers = Workers()
@@ -145,4 +148,10 @@ class MqirConfig(Settings):
                     if part not in seen:
                         raise ValueError(f"system {system.name!r}: {part!r} is not named before it")
             seen.append(system.name)
+        for group, members in self.groups.items():
+            if not members:
+                raise ValueError(f"group {group!r} has no systems")
+            for name in members:
+                if name not in seen:
+                    raise ValueError(f"group {group!r}: there is no system {name!r}")
         return self

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from polyray.evaluation.tables import Cell, Table, topic_values, write_per_topic
 from polyray.experiment import Experiment
 from polyray.files import write_json
+from tasks.mqir.groups import group_table, paired_tests
 
 if TYPE_CHECKING:
     from tasks.mqir.config import MqirConfig
@@ -129,6 +130,12 @@ def _tables(config: MqirConfig, scores: Sequence[Score]) -> dict[str, Table]:
             where = "English documents" if target == "english" else "native documents"
             caption = f"{config.name}: {measure}, {where}"
             tables[f"{target}_{short}"] = scenario_table(scores, measure, caption, target)
+    for measure in config.measures[:2] if config.groups else ():
+        short = measure.replace("@", "_at_")
+        caption = f"{config.name}: {measure}, mean and standard deviation of the seeds"
+        tables[f"groups_{short}"] = group_table(scores, config.groups, measure, caption)
+        caption = f"{config.name}: {measure}, paired t-tests over topics and languages"
+        tables[f"paired_{short}"] = paired_tests(scores, config.groups, measure, caption)
     tables["all"] = _everything(config, scores)
     return {name: table for name, table in tables.items() if table.rows}
 

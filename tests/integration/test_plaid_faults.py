@@ -145,12 +145,15 @@ def checksums(output: Path) -> dict[str, str]:
     return {path.name: sha256_of(path) for path in folder.iterdir() if path.name != "work"}
 
 
-def test_driver_killed_at_eight_points(tmp_path: Path) -> None:
-    """SIGKILL of the driver and all its processes in every stage; one folder goes on each time."""
+def test_driver_killed_in_every_stage(tmp_path: Path) -> None:
+    """SIGKILL of the driver and all its processes; one folder goes on each time.
+
+    The test above dies at every point of a build; here it is a whole job under Ray.
+    """
     output, log = tmp_path / "killed", tmp_path / "log"
     kept: dict[Path, int] = {}
     stages: list[int] = []
-    for wanted in (5, 25, 45, 60, 85, 105, 125, 140):
+    for wanted in (5, 45, 60, 105, 130):
         running = job(output, log)
         try:
             deadline = time.monotonic() + 240
@@ -169,7 +172,7 @@ def test_driver_killed_at_eight_points(tmp_path: Path) -> None:
         assert kept == {path: now[path] for path in kept}, "a finished shard was done again"
         kept = now
         stages.append(len(now))
-    assert len(stages) >= 6, f"the kills came too late: {stages}; {log.read_text()}"
+    assert len(stages) >= 4, f"the kills came too late: {stages}; {log.read_text()}"
     assert stages[0] < 50, "no kill landed while documents were split"
     assert any(50 <= count < 100 for count in stages), "no kill landed in the sample"
     assert any(count >= 100 for count in stages), "no kill landed in the encoding"

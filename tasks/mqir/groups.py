@@ -1,0 +1,119 @@
+"""Systems that differ in their seed alone, taken together: means, spread, and paired tests."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from polyray.evaluation.tables import Cell, Table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tasks.mqir.run import Score
+
+__all__ = ["group_table", "paired_tests"]
+
+Groups = Mapping[str, Sequence[str]]
+VARIANTS = ("native", "mixed", "english")
+
+
+def group_table(scores: Sequence[Score], groups: Groups, measure: str, caption: str) -> Table:
+    """One row a variant and language and one for the mean of each; of each group mean and spread.
+
+    ``±`` is the standard deviation of the seeds' values (n - 1); a group of one has none.
+    """
+    values = _values(scores, measure)
+    rows: list[list[Cell]] = []
+    for documents, variant in _targets(scores):
+        languages = [code for where, code, what in values if (where, what) == (documents, variant)]
+        for code in [*dict.fromkeys(languages), "mean"]:
+            if code == "mean" and len(set(languages)) == 1:
+                continue
+            row: list[Cell] = [documents, variant, code]
+            for members in groups.values():
+                chosen = [code] if code != "mean" else list(dict.fromkeys(languages))
+                of_seeds = [
+                    statistics.mean(values[documents, c, variant][name] for c in chosen)
+                    for name in members
+                ]
+                row.append(statistics.mean(of_seeds))
+                row.append(statistics.stdev(of_seeds) if len(of_seeds) > 1 else None)
+            rows.append(row)
+    spread = [column for name in groups for column in (name, f"{name} ±")]
+    return Table(["documents", "query", "language", *spread], rows, caption)
+
+
+def paired_tests(scores: Sequence[Score], groups: Groups, measure: str, caption: str) -> Table:
+    """Two-sided paired t-tests of every two groups, by variant, over topics and languages.
+
+    A topic's value in a language is the mean over the group's seeds; the pairs are all topics with
+    a relevant document of all languages. ``p (Holm)`` is Holm's correction for all tests of the
+    table.
+    """
+    from scipy.stats import ttest_rel
+
+    rows: list[list[Cell]] = []
+    for documents, variant in _targets(scores):
+        topics = {n: _per_topic(scores, m, measure, documents, variant) for n, m in groups.items()}
+        for first, second in itertools.combinations(groups, 2):
+            a, b = topics[first], topics[second]
+            p = float(ttest_rel(a, b).pvalue) if (a != b).any() else 1.0
+            difference = float((a - b).mean())
+            pairs = len(a)
+            rows.append([documents, variant, f"{first} - {second}", difference, pairs, p])
+    corrected = _holm([float(str(row[-1])) for row in rows])
+    for row, p in zip(rows, corrected, strict=True):
+        row.append(p)
+    columns = ["documents", "query", "groups", "difference", "pairs", "p", "p (Holm)"]
+    return Table(columns, rows, caption)
+
+
+def _targets(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    """Documents (``en`` or ``native``) and variants that were scored, in the order of tables."""
+    found = {(_where(score), score.condition.variant) for score in scores}
+    return sorted(found, key=lambda pair: (pair[0] != "en", VARIANTS.index(pair[1])))
+
+
+def _where(score: Score) -> str:
+    return "en" if score.condition.documents == "en" else "native"
+
+
+def _values(scores: Sequence[Score], measure: str) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Value of a system by (documents, language, variant)."""
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for score in scores:
+        key = (_where(score), score.condition.language, score.condition.variant)
+        found.setdefault(key, {})[score.system] = score.evaluation.measures[measure]
+    return found
+
+
+def _per_topic(
+    scores: Sequence[Score], members: Sequence[str], measure: str, documents: str, variant: str
+) -> np.ndarray:
+    """float64 ``[languages * topics]``: means over the members, in the order of the scores."""
+    import numpy as np
+
+    by_member = []
+    for name in members:
+        values = []
+        for score in scores:
+            wanted = score.system == name and score.condition.variant == variant
+            if wanted and _where(score) == documents:
+                without = {*score.evaluation.topics_without_relevant}
+                topics = score.evaluation.per_topic.items()
+                values += [row[measure] for topic, row in topics if topic not in without]
+        by_member.append(values)
+    return np.asarray(by_member, np.float64).mean(axis=0)
+
+
+def _holm(values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction: each p by how many hypotheses are left, never falling."""
+    order = sorted(range(len(values)), key=lambda n: values[n])
+    corrected, highest = [0.0] * len(values), 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, values[place] * (len(values) - rank)))
+        corrected[place] = highest
+    return corrected

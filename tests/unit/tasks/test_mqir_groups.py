@@ -1,0 +1,76 @@
+"""Means over seeds and paired tests of systems that differ in their seed alone."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from scipy.stats import ttest_rel
+
+from polyray.evaluation.measures import Evaluation
+from tasks.mqir.data import Condition
+from tasks.mqir.groups import _holm, group_table, paired_tests
+from tasks.mqir.run import Score
+
+GROUPS = {"backbone": ("b",), "mono": ("m1", "m2")}
+VALUES = {
+    ("b", "de"): (0.2, 0.4),
+    ("b", "zh"): (0.6, 0.5),
+    ("m1", "de"): (0.3, 0.5),
+    ("m1", "zh"): (0.7, 0.9),
+    ("m2", "de"): (0.5, 0.4),
+    ("m2", "zh"): (0.8, 0.7),
+}
+
+
+def scores(variant: str = "native") -> list[Score]:
+    made = []
+    for (system, code), values in VALUES.items():
+        per_topic = {f"t{n}": {"AP@100": value} for n, value in enumerate(values)}
+        per_topic["without"] = {"AP@100": 0.0}
+        mean = {"AP@100": statistics.mean(values)}
+        evaluation = Evaluation(mean, mean, {}, per_topic, topics_without_relevant=["without"])
+        made.append(Score(system, Condition("en", code, variant), evaluation, {}, {}))
+    return made
+
+
+def test_means_and_spread_over_seeds() -> None:
+    table = group_table(scores(), GROUPS, "AP@100", "")
+    assert table.columns == [
+        "documents",
+        "query",
+        "language",
+        "backbone",
+        "backbone ±",
+        "mono",
+        "mono ±",
+    ]
+    de, zh, mean = table.rows
+    assert de[:3] == ["en", "native", "de"]
+    assert de[3:] == [pytest.approx(0.3), None, pytest.approx(0.425), pytest.approx(0.05 / 2**0.5)]
+    assert zh[5] == pytest.approx(0.775)
+    # The seeds' means over languages, not all values: (0.4 + 0.8) / 2 and (0.45 + 0.75) / 2.
+    assert mean[5:] == [pytest.approx(0.6), pytest.approx(0.0)]
+
+
+def test_pairs_are_topics_of_all_languages_and_topics_without_relevant_ones_are_none() -> None:
+    table = paired_tests(scores(), GROUPS, "AP@100", "")
+    (row,) = table.rows
+    mono = [0.4, 0.45, 0.75, 0.8]
+    expected = ttest_rel([0.2, 0.4, 0.6, 0.5], mono)
+    assert row[2] == "backbone - mono"
+    assert row[3] == pytest.approx(-0.175)
+    assert row[4] == 4
+    assert row[5:] == [pytest.approx(expected.pvalue), pytest.approx(expected.pvalue)]
+
+
+def test_equal_groups_do_not_differ() -> None:
+    table = paired_tests(scores(), {"a": ("b",), "c": ("b",)}, "AP@100", "")
+    assert table.rows[0][3:] == [0.0, 4, 1.0, 1.0]
+
+
+def test_holm_s_correction() -> None:
+    """R's ``p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")`` gives 0.03, 0.06, 0.06, 0.02."""
+    assert _holm([0.01, 0.04, 0.03, 0.005]) == [
+        pytest.approx(value) for value in (0.03, 0.06, 0.06, 0.02)
+    ]
