@@ -20,7 +20,7 @@ from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import write_json
 from polyray.progress import Progress
-from polyray.training.distributed import TrialResult, run_trials
+from polyray.training.distributed import TrialResult, run_trials, unfinished
 from polyray.training.examples import Examples
 from polyray.training.study import Student, TrainConfig, students
 
@@ -41,7 +41,7 @@ def run_train(config: TrainConfig) -> Learned:
 
     experiment, trials, notes = prepared(config)
     with Progress(config.name) as progress:
-        if any(not (trial.folder / "done.json").is_file() for trial in trials):
+        if unfinished(trials):
             with started(address=config.workers.address):
                 results = run_trials(
                     trials,
@@ -143,15 +143,22 @@ def _link(experiment: Experiment, results: Sequence[TrialResult]) -> None:
 def _scheduler(config: TrainConfig) -> Any:
     if config.asha is None:
         return None
-    from ray.tune.schedulers import ASHAScheduler
-
     every = config.training.validate_every or 1
-    return ASHAScheduler(
-        time_attr="step",
-        max_t=config.training.steps,
-        grace_period=config.asha.grace * every,
-        reduction_factor=config.asha.reduction,
-    )
+    return halving(config.training.steps, config.asha.grace * every, config.asha.reduction)
+
+
+def halving(steps: int, grace: int, reduction: int) -> Any:
+    """Ray Tune's scheduler for :class:`~polyray.training.study.Asha`; all in steps."""
+    from ray.tune.schedulers import ASHAScheduler, TrialScheduler
+
+    class Halving(ASHAScheduler):
+        """Lets a student that has taken its last step write what it has learned."""
+
+        def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+            action: str = super().on_trial_result(tune_controller, trial, result)
+            return TrialScheduler.CONTINUE if result.get("step", 0) >= steps else action
+
+    return Halving(time_attr="step", max_t=steps, grace_period=grace, reduction_factor=reduction)
 
 
 def _plot(folder: Path, results: Sequence[TrialResult]) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ __all__ = ["actors_and_cpus", "largest_node", "quiet_environment", "started"]
 
 _LOCAL_STORE = 512 * 1024 * 1024
 """Object store of a local Ray, in bytes: shards travel as file names, not as objects."""
+_STARTS = 3
+"""How often a local Ray that comes up too slowly is started."""
 _SIGACTION = 512
 """More than the bytes of libc's ``struct sigaction``, which is kept and put back unread."""
 
@@ -62,13 +64,24 @@ def started(
     if where == "local" or not _in_job():
         options["runtime_env"] = {"env_vars": {"PYTHONPATH": _import_path()}}
     with _start_up_muted(), _java_signals_kept():
-        context = ray.init(address=where, **options)
+        context = _begun(lambda: ray.init(address=where, **options))
     _quieten_data()
     try:
         yield context
     finally:
         with _java_signals_kept():
             ray.shutdown()
+
+
+def _begun(begin: Callable[[], Any]) -> Any:
+    """Start Ray, again where a busy machine was slower than the 30 seconds that Ray allows."""
+    for _ in range(_STARTS - 1):
+        try:
+            return begin()
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+    return begin()
 
 
 @contextmanager

@@ -33,23 +33,24 @@ class Progress:
     ) -> None:
         self._close()
 
-    def update(self, step: str, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` units of ``step`` are finished."""
+    def update(self, step: str, done: int, total: int, status: str = "") -> None:
+        """Show that ``done`` of ``total`` units of ``step`` are finished, and how it stands."""
         if not sys.stderr.isatty():
-            self._line(step, done, total)
+            self._line(step, done, total, status)
             return
         from tqdm import tqdm
 
         if step != self._step:
             self._close()
             self._bar, self._step = tqdm(total=total, desc=f"{self._name}: {step}"), step
+        self._bar.set_postfix_str(status, refresh=False)
         self._bar.update(done - self._bar.n)
 
-    def _line(self, step: str, done: int, total: int) -> None:
+    def _line(self, step: str, done: int, total: int, status: str) -> None:
         now = time.monotonic()
         if now - self._last >= _EVERY:
             self._last = now
-            sys.stderr.write(f"{self._name}: {step} {done}/{total}\n")
+            sys.stderr.write(f"{self._name}: {step} {done}/{total}{status and ', '}{status}\n")
 
     def _close(self) -> None:
         if self._bar is not None:

@@ -242,6 +242,6 @@ def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progres
 
 def _shown(progress: Progress, name: str) -> Callable[[Report], None]:
     def show(report: Report) -> None:
-        progress.update(f"{name}, {report.line()}", report.done, report.total)
+        progress.update(name, report.done, report.total, report.line())
 
     return show

@@ -141,5 +141,5 @@ def _ask(
         engine,
         store,
         parse,
-        lambda report: progress.update(f"{name}, {report.line()}", report.done, report.total),
+        lambda report: progress.update(name, report.done, report.total, report.line()),
     )

@@ -594,7 +594,7 @@ def test_leaving_early_keeps_what_came(tmp_path: Path) -> None:
 def test_progress_and_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import mlflow
 
-    from polyray.llm import progress as module
+    from polyray import progress as module
     from polyray.tracking import Tracker
 
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
@@ -604,15 +604,21 @@ def test_progress_and_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         )
         with (
             Tracker("llm", "run", tracking_uri=uri) as tracker,
-            module.AskProgress("asking") as shown,
+            module.Progress("asking") as shown,
             pytest.MonkeyPatch.context() as patch,
         ):
             patch.setattr(module, "_EVERY", 0.0)
-            ask(items_of(3), settings, tmp_path / "a.sqlite", progress=shown, tracker=tracker)
+            ask(
+                items_of(3),
+                settings,
+                tmp_path / "a.sqlite",
+                progress=lambda report: shown.update("calls", report.done, report.total, "well"),
+                tracker=tracker,
+            )
             traces = mlflow.search_traces(
                 locations=[tracker.experiment_id], return_type="list", include_spans=True
             )
-    assert "asking: 3/3" in capsys.readouterr().err
+    assert "asking: calls 3/3, well" in capsys.readouterr().err
     assert len(traces) == 3
     spans = [trace.data.spans[0] for trace in traces]
     assert {span.outputs["content"] for span in spans} == {f"1. text {n}" for n in range(3)}

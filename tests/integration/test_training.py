@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from polyray.collections.documents import read_documents
 from polyray.collections.topics import read_topics
 from polyray.errors import ConfigError, TrainingFailed
+from polyray.files import write_json
 from polyray.models.late import TorchLateEncoder, load_late
 from polyray.models.maxsim import max_sim
 from polyray.models.settings import LateSettings
@@ -204,13 +206,9 @@ def test_two_workers_give_the_gradients_of_one(
     Without dropout, whose draws differ by worker.
     """
     same = settings(steps=3, save_every=3, dropout=False, clip_norm=100.0)
-    one, two = (
-        run_trial(
-            Small(f"workers-{count}", tmp_path / str(count), student, same, rows),
-            Trainers(workers=count, cpus=1),
-        )
-        for count in (1, 2)
-    )
+    one = train(student, same, rows, tmp_path / "one", seed=7)
+    trial = Small("workers-2", tmp_path / "two", student, same, rows)
+    two = run_trial(trial, Trainers(workers=2, cpus=1))
     assert losses(two) == pytest.approx(losses(one), abs=1e-5)
     norms = [[line["grad_norm"] for line in t.history if "grad_norm" in line] for t in (one, two)]
     assert norms[1] == pytest.approx(norms[0], rel=1e-5)
@@ -244,6 +242,46 @@ def test_tune_runs_what_is_not_done_and_one_that_fails_stops_no_other(
     assert "the loss is" in diverged.error
     assert done.trained is not None
     assert (folder / "done-before" / "done.json").stat().st_mtime_ns == before
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trial that trains nothing and reports a measure that is known beforehand."""
+
+    name: str
+    folder: Path
+    value: float
+
+    def train(self, report: Callable[[dict[str, float]], None] | None) -> Trained:
+        assert report is not None
+        (self.folder / "checkpoints" / "checkpoint-1").mkdir(parents=True)
+        for step in (1.0, 2.0, 3.0):
+            report({"step": step, "loss": 1.0})
+            report({"step": step, "eval_ndcg_at_10": self.value})
+            if step < 3 and self.value < 0.5:
+                time.sleep(120)  # what stops it comes before
+        write_json(self.folder / "done.json", {"best": self.value})
+        return Trained(self.folder, {"best": self.value})
+
+
+def test_successive_halving_stops_the_worse_one_and_for_good(tmp_path: Path, workers: None) -> None:
+    from jobs.train import halving
+
+    trials = [Measured(f"{n}-{v}", tmp_path / "s" / str(n), v) for n, v in enumerate((0.9, 0.1))]
+    for again in (False, True):
+        scheduler = halving(steps=3, grace=1, reduction=2)
+        results = run_trials(
+            trials,
+            Trainers(cpus=1, concurrent=1),
+            scheduler=scheduler,
+            metric="eval_ndcg_at_10",
+        )
+        good, bad = results
+        assert good.trained is not None
+        assert bad.trained is None
+        assert bad.error == "stopped early: step 1, eval_ndcg_at_10 0.1000"
+        assert not (bad.trial.folder / "checkpoints").exists()
+        assert again or (good.trial.folder / "checkpoints").exists()
 
 
 def test_both_forms_hold_the_trained_model_and_colbert_ai_scores_alike(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ from polyray.errors import ConfigError, PolyrayError, TrainingFailed
 from polyray.files import read_json, write_json
 from polyray.training.loop import DONE, Trained
 
-__all__ = ["Trainers", "Trial", "TrialResult", "run_trial", "run_trials"]
+__all__ = ["Trainers", "Trial", "TrialResult", "run_trial", "run_trials", "unfinished"]
 
 FAILED = "failed.json"
+STOPPED = "stopped.json"
 START_S = 600
 """Seconds for a trial's workers to start; on a busy machine Ray's own 60 are too few."""
 WAITING = 1 << 20
@@ -212,10 +214,11 @@ def run_trials(
 ) -> list[TrialResult]:
     """Train all students under Ray Tune; one that fails stops no other.
 
-    Trials that are whole on disk are not run. ``scheduler`` may stop trials early by ``metric``,
-    as reported at validations. Needs a running Ray; results come in the order of ``trials``.
+    Trials that are whole on disk are not run, nor those that were stopped early. ``scheduler`` may
+    stop trials by ``metric``, as reported at validations; their checkpoints are removed. Needs a
+    running Ray; results come in the order of ``trials``.
     """
-    pending = [trial for trial in trials if not (trial.folder / DONE).is_file()]
+    pending = unfinished(trials)
     tell = progress or (lambda step, done, total: None)
     tell("students", len(trials) - len(pending), len(trials))
     if pending:
@@ -223,12 +226,19 @@ def run_trials(
     return [_result(trial) for trial in trials]
 
 
+def unfinished(trials: Sequence[Trial]) -> list[Trial]:
+    """Those that neither came to their end nor were stopped early."""
+    ends = (DONE, STOPPED)
+    return [trial for trial in trials if not any((trial.folder / e).is_file() for e in ends)]
+
+
 def _result(trial: Trial) -> TrialResult:
     if (trial.folder / DONE).is_file():
         return TrialResult(trial, Trained(trial.folder, read_json(trial.folder / DONE)))
-    failed = trial.folder / FAILED
-    why = read_json(failed)["error"] if failed.is_file() else "stopped before its end"
-    return TrialResult(trial, None, why)
+    for name in (FAILED, STOPPED):
+        if (trial.folder / name).is_file():
+            return TrialResult(trial, None, read_json(trial.folder / name)["error"])
+    return TrialResult(trial, None, "it came to no end")
 
 
 def _tune(
@@ -247,15 +257,25 @@ def _tune(
     if len(by_name) < len(pending):
         raise PolyrayError("two trials have the same name")
     done = [total - len(pending)]
+    early: list[Path] = []
+    # Only lines of a validation hold the metric; those of the loss are reported, too.
+    os.environ.setdefault("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")
 
     class Told(Callback):
-        """Passes the end of each trial on."""
+        """Passes the end of each trial on, and notes those that the scheduler has stopped."""
 
-        def on_trial_complete(self, *_: Any, **__: Any) -> None:
+        def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
+            place = by_name[trial.config["student"]].folder
+            if scheduler is not None and not any((place / e).is_file() for e in (DONE, FAILED)):
+                last = trial.last_result or {}
+                where = f"step {last.get('step', 0):g}, {metric} {last.get(metric, 0):.4f}"
+                write_json(place / STOPPED, {"error": f"stopped early: {where}"})
+                early.append(place)
+            self.on_trial_error()
+
+        def on_trial_error(self, *_: Any, **__: Any) -> None:
             done[0] += 1
             tell("students", done[0], total)
-
-        on_trial_error = on_trial_complete
 
     def one(config: dict[str, Any]) -> None:
         trial = by_name[config["student"]]
@@ -286,6 +306,8 @@ def _tune(
             ),
         )
         tuner.fit()
+    for place in early:
+        shutil.rmtree(place / "checkpoints", ignore_errors=True)
 
 
 def _room(trainers: Trainers) -> int:

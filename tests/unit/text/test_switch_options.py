@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import pickle
 from collections import Counter
@@ -209,7 +208,6 @@ def test_chinese_into_english_is_put_where_the_word_was() -> None:
     assert result.text == "The 房子, 老 房子."
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jieba") is None, reason="jieba is not installed")
 def test_chinese_by_jieba() -> None:
     lexicon = {"北京": ["Beijing"], "大学": ["university"], "天": ["sky"], "我": ["I"]}
     switcher = Switcher(lexicon, SwitchSettings(rate=1.0, segmenter="jieba"))
