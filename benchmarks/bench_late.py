@@ -14,7 +14,6 @@ from benchmarks._late import (
     BITS,
     build_ours,
     build_theirs,
-    judgments,
     model,
     passages,
     questions,
@@ -23,7 +22,7 @@ from benchmarks._late import (
 from benchmarks._measure import Pairs, Row, interleaved, row, seconds
 
 PASSAGES, ROUNDS = 300, 3
-EVERYTHING = 5359
+EVERYTHING, DRAWS = 5359, 3
 BUILD_TARGET, SEARCH_TARGET, BATCH_TARGET = 1 / 0.6, 1.0, 1.5
 K = 10
 
@@ -31,7 +30,7 @@ K = 10
 def measure(quick: bool = False) -> list[Row]:
     """Seconds of a build and of a search; with ``POLYRAY_BENCH_FULL`` of all 5,359 passages, once.
 
-    Then the quality of both indexes, too: overlap with exact MaxSim, nDCG@20.
+    Then the quality of both codecs, too: overlap with exact MaxSim, nDCG@20, three draws of each.
     """
     full = bool(os.environ.get("POLYRAY_BENCH_FULL")) and not quick
     count, rounds = (24, 1) if quick else (EVERYTHING, 1) if full else (PASSAGES, ROUNDS)
@@ -45,10 +44,9 @@ def measure(quick: bool = False) -> list[Row]:
         facts: dict[str, Any] = {"passages": len(documents), "bits": BITS, "precision": "float32"}
         label = f"late index, {len(documents)} passages"
         rows = [row(label, pairs, BUILD_TARGET, other="colbert-ai's Indexer", **facts)]
-        index = folder / "theirs" / "e" / "indexes" / "index"
         rows += _search(folder / "ours", documents, queries, 1 if quick else 5, facts)
         if full:
-            rows += _quality(folder / "ours", index, kept, documents, facts)
+            rows += _quality(kept, documents, facts)
     return rows
 
 
@@ -101,40 +99,20 @@ def _search(
     return rows
 
 
-def _quality(
-    ours: Path, theirs: Path, kept: Path, documents: Sequence[Any], facts: dict[str, Any]
-) -> list[Row]:
-    """Both indexes through the same Searcher, against exact MaxSim of the same vectors."""
-    import numpy as np
+def _quality(kept: Path, documents: Sequence[Any], facts: dict[str, Any]) -> list[Row]:
+    """Codecs of both trainers on the same vectors, against exact MaxSim."""
+    from benchmarks._late_codecs import Collection, draws
 
-    from polyray.evaluation.measures import evaluate
-    from polyray.models.late import load_late
-    from polyray.models.maxsim import max_sim
-    from polyray.runs import Run
-
-    queries = questions(1000)
-    vectors = load_late(model()).encode_queries([query.text for query in queries])
-    matrices: list[Any] = []
-    for path in sorted(kept.glob("*.lengths.npy")):
-        rows = np.load(str(path).replace(".lengths.", ".sample.")).astype(np.float32)
-        matrices += np.split(rows, np.cumsum(np.load(path))[:-1])
-    exact = np.argsort(-max_sim(vectors, matrices), axis=1)[:, :K]
-    found: dict[str, tuple[float, float]] = {}
-    for name, index in (("ours", ours), ("theirs", theirs)):
-        engine = searcher(index, documents)
-        rankings, overlaps = {}, []
-        for query, best in zip(queries, exact, strict=True):
-            pids, _, scores = engine.search(query.text, k=100)
-            ids = [documents[pid].doc_id for pid in pids]
-            rankings[query.query_id] = list(zip(ids, scores, strict=True))
-            overlaps.append(len({*pids[:K]} & {*best.tolist()}) / K)
-        measured = evaluate(Run(rankings), judgments(), ["nDCG@20"]).measures["nDCG@20"]
-        found[name] = statistics.mean(overlaps), measured
+    held = Collection.read(kept, [document.doc_id for document in documents])
+    found: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": []}
+    for name, overlap, ndcg in draws(held, DRAWS):
+        found[name].append((overlap, ndcg))
     made = []
     for place, stage in enumerate(
         ("late index, overlap with exact MaxSim@10", "late index, nDCG@20")
     ):
-        pairs = Pairs((found["ours"][place],), (found["theirs"][place],))
-        other = "colbert-ai's index, the same Searcher"
-        made.append(row(stage, pairs, None, other=other, unit="share", **facts))
+        ours, theirs = (tuple(draw[place] for draw in found[name]) for name in found)
+        other = "colbert-ai's codec of the same vectors"
+        pairs = Pairs(ours, theirs)
+        made.append(row(stage, pairs, None, other=other, unit="share", **facts, draws=DRAWS))
     return made

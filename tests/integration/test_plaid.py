@@ -114,6 +114,29 @@ def test_codes_and_residuals_are_colbert_ai_s(
     assert torch.equal(residuals, theirs.residuals)
 
 
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_buckets_of_quantiles_are_colbert_ai_s(bits: int) -> None:
+    """``CollectionIndexer._compute_avg_residual`` on the same vectors and centroids."""
+    from polyray.indexes.plaid.codec import _nearest, buckets_of
+    from polyray.models.colbert_ai import prepare, quiet
+
+    prepare()
+    from colbert.indexing.collection_indexer import CollectionIndexer
+    from colbert.infra import ColBERTConfig
+
+    random = np.random.default_rng(5)
+    vectors = torch.from_numpy(random.standard_normal((2000, 32)).astype(np.float16))
+    centroids = torch.from_numpy(random.standard_normal((64, 32)).astype(np.float32))
+    indexer = CollectionIndexer.__new__(CollectionIndexer)
+    indexer.config, indexer.use_gpu, indexer.verbose = ColBERTConfig(dim=32, nbits=bits), False, 0
+    with quiet():
+        cutoffs, weights, _ = indexer._compute_avg_residual(centroids, vectors)
+    residuals = vectors.float() - centroids[_nearest(vectors.float(), centroids)]
+    mine = buckets_of(residuals, bits, "quantiles")
+    assert torch.equal(mine[0], cutoffs)
+    assert torch.equal(mine[1], weights)
+
+
 @pytest.mark.parametrize("postings", [1 << 28, 5000, 997])
 def test_inverted_lists_are_colbert_ai_s_file(tmp_path: Path, index: Path, postings: int) -> None:
     """Byte for byte, in one pass and in many."""

@@ -197,7 +197,7 @@ def build_late(system: LateSystem, encoder: LateSettings, setting: Setting) -> B
 
     own = "words" if encoder.is_light else str(encoder.backbone or encoder.model)
     tokenizer = system.passages.tokenizer or own
-    codec = CodecSettings(system.bits, system.kmeans_iterations, system.index_seed)
+    codec = CodecSettings(system.bits, system.kmeans_iterations, system.index_seed, system.buckets)
     described = {
         "documents": setting.identity,
         "passages": {**system.passages.model_dump(), "tokenizer": tokenizer},

@@ -58,8 +58,9 @@ class DenseSystem(EncoderSettings):
 class LateSystem(LateSettings):
     """Late interaction (ColBERT) over a PLAID index of passages.
 
-    ``bits`` a dimension and ``kmeans_iterations`` are the codec's, ``index_seed`` that of its
-    sample; ``parts`` splits the collection into as many indexes, each searched by an actor.
+    ``bits`` a dimension, ``kmeans_iterations`` and ``buckets`` are the codec's (``quantiles`` is
+    colbert-ai's way to cut them), ``index_seed`` the seed of its sample; ``parts`` splits the
+    collection into as many indexes, each searched by an actor.
     """
 
     kind: Literal["late"]
@@ -67,6 +68,7 @@ class LateSystem(LateSettings):
     passages: Windows = Windows()
     bits: Literal[1, 2, 4, 8] = 2
     kmeans_iterations: int = Field(default=4, gt=0)
+    buckets: Literal["lloyd-max", "quantiles"] = "lloyd-max"
     index_seed: int = Field(default=42, ge=0)
     search: PlaidSearch = PlaidSearch()
     parts: int = Field(default=1, gt=0)

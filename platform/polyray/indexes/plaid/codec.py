@@ -8,7 +8,7 @@ gives for the same vectors and centroids, byte for byte, in blocks that stay in 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from polyray.errors import PolyrayError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-__all__ = ["centroid_count", "compress", "sample_size", "train"]
+__all__ = ["Buckets", "buckets_of", "centroid_count", "compress", "sample_size", "train"]
 
 TYPICAL_TOKENS = 120
 """Tokens of a passage that colbert-ai's sampling rule reckons with, whatever ``doc_maxlen`` is."""
@@ -29,6 +29,9 @@ POINTS_A_CENTROID = 256
 """Training vectors of a cluster beyond which FAISS itself would draw a sample."""
 BLOCK = 2048
 """Tokens compressed at once."""
+LLOYD_ROUNDS = 50
+
+Buckets = Literal["lloyd-max", "quantiles"]
 
 
 def sample_size(passages: int) -> int:
@@ -50,13 +53,19 @@ def centroid_count(tokens: float, training: int) -> int:
 
 
 def train(
-    vectors: np.ndarray, tokens: float, *, bits: int, iterations: int, seed: int
+    vectors: np.ndarray,
+    tokens: float,
+    *,
+    bits: int,
+    iterations: int,
+    seed: int,
+    buckets: Buckets = "lloyd-max",
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Codec and facts from float16 sample vectors ``[n, dim]`` of a collection of ``tokens``.
 
-    k-means by FAISS (on a GPU where FAISS sees one), then the buckets' cut-offs and weights as
-    quantiles of residuals. A twentieth of the sample is held out for these, as in colbert-ai;
-    nothing is where the sample is a small collection as a whole: what is stored is then what was
+    k-means by FAISS (on a GPU where FAISS sees one), then the buckets' cut-offs and weights from
+    residuals by :func:`buckets_of`. A twentieth of the sample is held out for these, as in
+    colbert-ai; nothing is where the sample is a small collection as a whole: what is stored is then what was
     trained on, and a few held-out vectors would tell the wrong residuals. Works for one vector and
     for equal ones, too. Raises :class:`~polyray.errors.PolyrayError` for an empty sample.
     """
@@ -76,12 +85,11 @@ def train(
     centroids = torch.nn.functional.normalize(centroids, dim=-1).half().float()  # as it is stored
     heldout = torch.from_numpy(vectors[np.sort(held)]).float()
     residuals = heldout - centroids[_nearest(heldout, centroids)]
-    options = 2**bits
-    quantiles = torch.arange(options) / options
+    cutoffs, weights = buckets_of(residuals, bits, buckets)
     codec = {
         "centroids": centroids,
-        "cutoffs": residuals.quantile(quantiles[1:]),
-        "weights": residuals.quantile(quantiles + 0.5 / options),
+        "cutoffs": cutoffs,
+        "weights": weights,
         "average": residuals.abs().mean(dim=0).mean(),
     }
     facts = {
@@ -90,8 +98,40 @@ def train(
         "residuals_from": len(heldout),
         "held_out": apart,
         "average_residual": float(codec["average"]),
+        "buckets": buckets,
     }
     return codec, facts
+
+
+def buckets_of(
+    residuals: torch.Tensor, bits: int, how: Buckets
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """float32 cut-offs ``[2 ** bits - 1]`` and weights ``[2 ** bits]`` for numbers of any shape.
+
+    ``quantiles`` makes all buckets equally frequent, as colbert-ai does. ``lloyd-max`` begins there
+    and moves each weight to its bucket's mean and each cut-off half way between two weights, which
+    lowers the squared error at every round (Max 1960; Lloyd 1982): the tails, which decide inner
+    products, come nearer to what they were.
+    """
+    import numpy as np
+    import torch
+
+    options = 2**bits
+    quantiles = torch.arange(options) / options
+    weights = residuals.quantile(quantiles + 0.5 / options)
+    if how == "quantiles":
+        return residuals.quantile(quantiles[1:]), weights
+    ordered = np.sort(residuals.numpy(), axis=None).astype(np.float64)
+    sums = np.concatenate(([0.0], np.cumsum(ordered)))
+    levels = weights.numpy().astype(np.float64)
+    for _ in range(LLOYD_ROUNDS):
+        inner = np.searchsorted(ordered, (levels[1:] + levels[:-1]) / 2)
+        ends = np.concatenate(([0], inner, [len(ordered)]))
+        counts = np.diff(ends)
+        means = np.diff(sums[ends]) / np.maximum(counts, 1)
+        levels = np.where(counts > 0, means, levels)
+    cutoffs = torch.from_numpy((levels[1:] + levels[:-1]) / 2).float()
+    return cutoffs, torch.from_numpy(levels).float()
 
 
 def _clusters(training: np.ndarray, count: int, iterations: int, seed: int) -> torch.Tensor:

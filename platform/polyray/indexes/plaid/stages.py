@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyray.files import atomic_path, read_json, sha256_of, write_json
+from polyray.indexes.plaid.codec import Buckets
 from polyray.indexes.plaid.files import (
     WORK,
     chunk_files,
@@ -57,11 +58,12 @@ class PlaidShard:
 
 @dataclass(frozen=True, slots=True)
 class CodecSettings:
-    """Bits a dimension, k-means iterations, and the seed of sample and k-means."""
+    """Bits a dimension, k-means iterations, the seed of sample and k-means, how buckets are cut."""
 
     bits: int = 2
     iterations: int = 4
     seed: int = 42
+    buckets: Buckets = "lloyd-max"
 
 
 class PassageSplitter:
@@ -245,7 +247,12 @@ def train_codec(
     vectors = np.concatenate(parts)
     tokens = len(vectors) / sampled * passages
     codec, facts = train(
-        vectors, tokens, bits=settings.bits, iterations=settings.iterations, seed=settings.seed
+        vectors,
+        tokens,
+        bits=settings.bits,
+        iterations=settings.iterations,
+        seed=settings.seed,
+        buckets=settings.buckets,
     )
     paths = write_codec(folder, codec)
     facts |= {
