@@ -65,9 +65,10 @@ def train(
 
     k-means by FAISS (on a GPU where FAISS sees one), then the buckets' cut-offs and weights from
     residuals by :func:`buckets_of`. A twentieth of the sample is held out for these, as in
-    colbert-ai; nothing is where the sample is a small collection as a whole: what is stored is then what was
-    trained on, and a few held-out vectors would tell the wrong residuals. Works for one vector and
-    for equal ones, too. Raises :class:`~polyray.errors.PolyrayError` for an empty sample.
+    colbert-ai; nothing is where the sample is a small collection as a whole: what is stored is
+    then what was trained on, and a few held-out vectors would tell the wrong residuals. Works for
+    one vector and for equal ones, too. Raises :class:`~polyray.errors.PolyrayError` for an empty
+    sample.
     """
     import numpy as np
     import torch
