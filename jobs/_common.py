@@ -56,7 +56,7 @@ def _terminated(number: int, _frame: Any) -> None:
 
 
 def show(outcome: Outcome) -> None:
-    """Print an outcome's tables and where the rest lies."""
+    """Print an outcome's tables and where the rest lies; a plan leaves nothing."""
     from rich.console import Console
 
     console = Console() if sys.stdout.isatty() else Console(width=120)
@@ -64,4 +64,5 @@ def show(outcome: Outcome) -> None:
         console.print(table.rich())
     for note in getattr(outcome, "notes", []):
         console.print(note, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"results: {outcome.folder}", highlight=False, soft_wrap=True)
+    if outcome.folder.is_dir():
+        console.print(f"results: {outcome.folder}", highlight=False, soft_wrap=True)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 
 import pytest
 from scipy.stats import ttest_rel
 
+from polyray.config import load_config
+from polyray.errors import ConfigError
 from polyray.evaluation.measures import Evaluation
+from tasks.mqir.config import MqirConfig
 from tasks.mqir.data import Condition
 from tasks.mqir.groups import _holm, group_table, paired_tests
 from tasks.mqir.run import Score
 
+ROOT = Path(__file__).resolve().parents[3]
 GROUPS = {"backbone": ("b",), "mono": ("m1", "m2")}
 VALUES = {
     ("b", "de"): (0.2, 0.4),
@@ -74,3 +79,16 @@ def test_holm_s_correction() -> None:
     assert _holm([0.01, 0.04, 0.03, 0.005]) == [
         pytest.approx(value) for value in (0.03, 0.06, 0.06, 0.02)
     ]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("{a: [hash, other]}", "group 'a': there is no system 'other'"),
+        ("{a: []}", "group 'a' has no systems"),
+    ],
+)
+def test_groups_of_unknown_systems_are_refused(groups: str, message: str) -> None:
+    system = "systems=[{kind: dense, name: hash, model: 'hashing:16'}]"
+    with pytest.raises(ConfigError, match=message):
+        load_config(ROOT / "configs/quickstart.yaml", [system, f"groups={groups}"], MqirConfig)
