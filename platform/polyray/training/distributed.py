@@ -116,6 +116,9 @@ def _fit(trial: Trial, trainers: Trainers) -> None:
     on_gpu, cpus = _resources(trainers)
     callbacks = _tune_callbacks()
     os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(START_S))
+    # It would tell workers of a node's coming end, and takes a process a trial; whole checkpoints
+    # are what a trial goes on from.
+    os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
     (trial.folder / "ray").mkdir(parents=True, exist_ok=True)
     with _quiet_train():
         TorchTrainer(
