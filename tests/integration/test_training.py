@@ -386,6 +386,65 @@ def test_frozen_weights_stay(rows: list[Row], student: LateSettings, tmp_path: P
     assert trained.facts["trainable_weights"] < trained.facts["weights"]
 
 
+@pytest.mark.parametrize("kind", ["xlmr", "bert"])
+def test_frozen_layers_are_computed_once_a_text(
+    rows: list[Row], tiny_backbone: Callable[[str], Path], tmp_path: Path, kind: str
+) -> None:
+    """Losses, gradient norms and weights are those of a training that keeps nothing, to 1e-5."""
+    from polyray.training import trunk
+
+    student = LateSettings(
+        backbone=str(tiny_backbone(kind)), dim=16, device="cpu", precision="float32"
+    )
+    made: list[trunk.FrozenTrunk] = []
+
+    class Counted(trunk.FrozenTrunk):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            made.append(self)
+
+    found = []
+    for size in (64, 0):
+        freeze = {"embeddings": True, "layers": 1, "cache_mib": size}
+        given = settings(steps=12, freeze=freeze, save_every=12)  # 96 of 64 examples
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trunk, "FrozenTrunk", Counted)
+            found.append(train(student, given, rows, tmp_path / str(size), seed=7))
+    kept, every_time = found
+    (one,) = made
+    texts = {row.query for row in rows} | {text for row in rows for text in row.passages}
+    assert one.computed == len(one._known), "nothing was computed twice"
+    assert one.computed <= 1.05 * len(texts)
+    assert losses(kept) == pytest.approx(losses(every_time), rel=1e-5)
+    norms = [[line["grad_norm"] for line in t.history if "grad_norm" in line] for t in found]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-4)
+    mine, theirs = (weights(trained.folder / "last") for trained in found)
+    assert set(mine) == set(theirs)
+    for name, value in theirs.items():
+        np.testing.assert_allclose(mine[name], value, atol=1e-5, err_msg=name)
+
+
+def test_a_killed_training_with_frozen_layers_goes_on_with_the_same_losses(
+    rows: list[Row], student: LateSettings, tmp_path: Path
+) -> None:
+    """A text's states do not depend on the batch that it came in first."""
+
+    class Killed(Exception):
+        pass
+
+    def report(line: dict[str, float]) -> None:
+        if line["step"] == 5:
+            raise Killed
+
+    given = settings(freeze={"embeddings": True, "layers": 1})
+    whole = train(student, given, rows, tmp_path / "whole", seed=7)
+    with pytest.raises(Killed):
+        train(student, given, rows, tmp_path / "killed", seed=7, report=report)
+    resumed = train(student, given, rows, tmp_path / "killed", seed=7)
+    assert resumed.facts["resumed_from"] == 4
+    assert losses(resumed) == losses(whole)
+
+
 def test_what_cannot_be_trained_is_refused(
     rows: list[Row], student: LateSettings, tmp_path: Path
 ) -> None:

@@ -129,26 +129,36 @@ def _wait() -> None:
 
 
 def _freeze(encoder: TorchLateEncoder, settings: TrainingSettings) -> None:
-    import torch
-
     backbone = encoder.model[0].model
     pooler = getattr(backbone, "pooler", None)
     if pooler is not None:  # gives no token a vector
         pooler.requires_grad_(False)
     if settings.freeze.embeddings:
-        for weights in backbone.embeddings.parameters():
-            weights.requires_grad_(False)
+        backbone.embeddings.requires_grad_(False)
+        _without_dropout(backbone.embeddings)
     if settings.freeze.layers:
         layers = getattr(getattr(backbone, "encoder", backbone), "layer", None)
         if layers is None or settings.freeze.layers > len(layers):
             have = "no layers that can be told" if layers is None else f"{len(layers)} layers"
             raise ConfigError(f"freeze.layers is {settings.freeze.layers}: the model has {have}")
-        for weights in layers[: settings.freeze.layers].parameters():
-            weights.requires_grad_(False)
+        frozen = layers[: settings.freeze.layers]
+        frozen.requires_grad_(False)
+        _without_dropout(frozen)
+        if settings.freeze.embeddings and settings.freeze.cache_mib:
+            from polyray.training.trunk import FrozenTrunk
+
+            padding = int(backbone.config.pad_token_id or 0)
+            FrozenTrunk(backbone, len(frozen), padding, settings.freeze.cache_mib << 20)
     if not settings.dropout:
-        for module in encoder.model.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
+        _without_dropout(encoder.model)
+
+
+def _without_dropout(part: Any) -> None:
+    import torch
+
+    for module in part.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
 
 
 def _arguments(settings: TrainingSettings, output: Path, device: str, seed: int, world: int) -> Any:

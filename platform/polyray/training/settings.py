@@ -39,10 +39,15 @@ Loss = Annotated[KlDivergence | MarginMse | Contrastive, Field(discriminator="ki
 
 
 class Freeze(Settings):
-    """What of the backbone keeps its weights: the embeddings, and so many of its lowest layers."""
+    """What of the backbone keeps its weights: the embeddings, and so many of its lowest layers.
+
+    Frozen layers have no dropout. Where the embeddings are frozen, too, what they make of a text is
+    computed once and kept, up to ``cache_mib`` of them; 0 computes it every time.
+    """
 
     embeddings: bool = False
     layers: int = Field(default=0, ge=0)
+    cache_mib: int = Field(default=1024, ge=0)
 
 
 class TrainingSettings(Settings):
