@@ -82,6 +82,12 @@ class Recipe(Settings):
                 raise ValueError(f"cross: query and passages would both be in {language}")
         return self
 
+    def located(self) -> Recipe:
+        """The same with the lexicon's whole path: workers have other folders and variables."""
+        if self.lexicon is None:
+            return self
+        return self.model_copy(update={"lexicon": str(resolve(self.lexicon).absolute())})
+
     def passages_in(self, language: str) -> str:
         """Language of the passages of an example that the schedule gives ``language``."""
         return language if self.passage_language == SCHEDULED else self.passage_language

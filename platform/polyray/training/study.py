@@ -208,6 +208,9 @@ def students(
 
     ``prepared`` are folders of examples by recipe name, and that of ``validation``.
     """
+    held = config.validation
+    if held is not None:
+        held = held.model_copy(update={"recipe": held.recipe.located()})
     return [
         Student(
             name=name,
@@ -215,11 +218,11 @@ def students(
             student=_begun(config.student, seed),
             training=training,
             recipe_name=recipe,
-            recipe=config.recipes[recipe],
+            recipe=config.recipes[recipe].located(),
             seed=seed,
             examples=str(prepared[recipe]),
-            validation=config.validation,
-            validation_examples=str(prepared["validation"]) if config.validation else None,
+            validation=held,
+            validation_examples=str(prepared["validation"]) if held else None,
             card={**card, "recipe": config.recipes[recipe].model_dump(mode="json"), "seed": seed},
         )
         for name, recipe, seed, training in _trials(config)
