@@ -18,7 +18,7 @@ SMALL, LARGE = 2_000, 50_000
 MEMORY_TARGET = 1 / 1.1
 
 DRIVER = """
-import resource, sys
+import re, sys
 from pathlib import Path
 from polyray.cluster import started
 from polyray.collections.store import DocumentStore
@@ -33,7 +33,7 @@ rows = (Document(f"d{n}", " ".join(f"w{(n * 7 + k * k) % 5000}" for k in range(1
 store = DocumentStore.build(root / "documents", rows, "benchmark")
 with started(num_cpus=2):
     build_plaid(root / "index", store, PlaidSettings(encoder, "words"), {}, actors=2, cpus=1)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
 
 
