@@ -309,6 +309,17 @@ def test_one_and_two_actors_and_no_ray_build_the_same_bytes(
         assert checksums(folder) == checksums(index)
 
 
+def test_settings_with_tuples_are_known_again(tmp_path: Path, collection: list[Document]) -> None:
+    """Prompts are a tuple in the settings and a list in the manifest."""
+    store = store_of(tmp_path / "documents", collection[:5])
+    described = {"encoder": {"prompts": ("query: ", "passage: ")}}
+    for encoded in (True, False):
+        done = build_plaid(tmp_path / "index", store, SETTINGS, described, spread=map_here)
+        assert bool(done.encoded) == encoded
+    with pytest.raises(IndexDamaged, match="made with other settings"):
+        build_plaid(tmp_path / "index", store, SETTINGS, {"encoder": {}}, spread=map_here)
+
+
 def test_each_passage_is_encoded_once(tmp_path: Path, collection: list[Document]) -> None:
     """Also where only some are in the sample: 16 * sqrt(120 * n) of n passages."""
     import polyray.indexes.plaid.codec as codec

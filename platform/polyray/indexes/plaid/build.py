@@ -11,6 +11,7 @@ neither block layout nor scheduling can change a byte; the driver holds a few nu
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -253,6 +254,7 @@ def build_plaid(
     ``spread`` is :func:`map_here`. Raises :class:`~polyray.errors.IndexDamaged` for a folder that
     was begun or made with other settings.
     """
+    described = json.loads(json.dumps(described))  # as the manifest has it: no tuples
     recover(folder)
     if (folder / "manifest.json").is_file():
         manifest = read_manifest(folder, KIND)
