@@ -54,11 +54,7 @@ def run_train(config: TrainConfig) -> Learned:
             results = run_trials(trials, config.workers)
     table = Table(COLUMNS, [_row(result) for result in results], f"{config.name}: students")
     table.write(experiment.folder / "tables", "students")
-    for result in results:
-        if result.trained is None:
-            notes.append(
-                f"{result.trial.name}: {result.error.removeprefix(f'{result.trial.name}: ')}"
-            )
+    notes += [f"{r.trial.name}: {r.error}" for r in results if r.trained is None]
     facts = {r.trial.name: r.trained.facts if r.trained else {"error": r.error} for r in results}
     write_json(experiment.folder / "results.json", facts)
     _link(experiment, results)

@@ -29,12 +29,12 @@ def group_table(scores: Sequence[Score], groups: Groups, measure: str, caption: 
     rows: list[list[Cell]] = []
     for documents, variant in _targets(scores):
         languages = [code for where, code, what in values if (where, what) == (documents, variant)]
-        for code in [*dict.fromkeys(languages), "mean"]:
-            if code == "mean" and len(set(languages)) == 1:
-                continue
-            row: list[Cell] = [documents, variant, code]
+        lines = [(code, [code]) for code in languages]
+        if len(languages) > 1:
+            lines.append(("mean", languages))
+        for name_of_line, chosen in lines:
+            row: list[Cell] = [documents, variant, name_of_line]
             for members in groups.values():
-                chosen = [code] if code != "mean" else list(dict.fromkeys(languages))
                 of_seeds = [
                     statistics.mean(values[documents, c, variant][name] for c in chosen)
                     for name in members
@@ -56,17 +56,16 @@ def paired_tests(scores: Sequence[Score], groups: Groups, measure: str, caption:
     from scipy.stats import ttest_rel
 
     rows: list[list[Cell]] = []
+    found: list[float] = []
     for documents, variant in _targets(scores):
         topics = {n: _per_topic(scores, m, measure, documents, variant) for n, m in groups.items()}
         for first, second in itertools.combinations(groups, 2):
             a, b = topics[first], topics[second]
-            p = float(ttest_rel(a, b).pvalue) if (a != b).any() else 1.0
+            found.append(float(ttest_rel(a, b).pvalue) if (a != b).any() else 1.0)
             difference = float((a - b).mean())
-            pairs = len(a)
-            rows.append([documents, variant, f"{first} - {second}", difference, pairs, p])
-    corrected = _holm([float(str(row[-1])) for row in rows])
-    for row, p in zip(rows, corrected, strict=True):
-        row.append(p)
+            rows.append([documents, variant, f"{first} - {second}", difference, len(a)])
+    for row, p, corrected in zip(rows, found, _holm(found), strict=True):
+        row += [p, corrected]
     columns = ["documents", "query", "groups", "difference", "pairs", "p", "p (Holm)"]
     return Table(columns, rows, caption)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from polyray.config import Settings
+from polyray.indexes.plaid.codec import Buckets
 from polyray.indexes.plaid.search import PlaidSearch
 from polyray.models.settings import EncoderSettings, LateSettings
 
@@ -68,7 +69,7 @@ class LateSystem(LateSettings):
     passages: Windows = Windows()
     bits: Literal[1, 2, 4, 8] = 2
     kmeans_iterations: int = Field(default=4, gt=0)
-    buckets: Literal["lloyd-max", "quantiles"] = "lloyd-max"
+    buckets: Buckets = "lloyd-max"
     index_seed: int = Field(default=42, ge=0)
     search: PlaidSearch = PlaidSearch()
     parts: int = Field(default=1, gt=0)

@@ -105,8 +105,8 @@ def run_trial(
         if own is not None:
             raise own
         if attempt == trainers.retries:
-            raise TrainingFailed(f"{trial.name}: a worker died {attempt + 1} times: {why}")
-    raise TrainingFailed(f"{trial.name}: nothing was run")
+            raise TrainingFailed(f"a worker died {attempt + 1} times: {why}")
+    raise TrainingFailed("nothing was run")
 
 
 def _fit(trial: Trial, trainers: Trainers) -> None:

@@ -40,21 +40,22 @@ class FrozenTrunk:
         **named: Any,
     ) -> torch.Tensor:
         """float ``[batch, tokens, width]``: zeros where a text is padded."""
-
         if self._ids is None or self._ids.shape != hidden.shape[:2]:
             raise RuntimeError("the frozen layers were called without their token ids")
-        out: torch.Tensor | None = None
-        for row, length in enumerate(self._lengths(self._ids)):
+        lengths = self._lengths(self._ids)
+        found: list[torch.Tensor] = []
+        for row, length in enumerate(lengths):
             ids, mask = self._ids[row, :length], _own_part(attention_mask, row, length)
             key = _key(ids, mask)
             states = self._known.get(key)
             if states is None:
                 states = self._computed(hidden[row : row + 1, :length], mask, given, named)
                 self._keep(key, states)
-            if out is None:
-                out = states.new_zeros(hidden.shape)
-            out[row, :length] = states
-        return hidden if out is None else out
+            found.append(states)
+        out = found[0].new_zeros(hidden.shape)  # under autocast not of the embeddings' type
+        for row, length in enumerate(lengths):
+            out[row, :length] = found[row]
+        return out
 
     def _computed(
         self,
