@@ -597,7 +597,7 @@ def test_progress_and_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     from polyray import progress as module
     from polyray.tracking import Tracker
 
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    uri, before = f"sqlite:///{tmp_path / 'mlflow.db'}", mlflow.get_tracking_uri()
     with serving({"answers": [{"responses": [OK]}]}) as (_, url):
         settings = settings_for(
             url, trace=True, prices={"m": {"input": 1, "output": 1}}, parameters={"max_tokens": 9}
@@ -615,9 +615,8 @@ def test_progress_and_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str])
                 progress=lambda report: shown.update("calls", report.done, report.total, "well"),
                 tracker=tracker,
             )
-            traces = mlflow.search_traces(
-                locations=[tracker.experiment_id], return_type="list", include_spans=True
-            )
+            traces = tracker.client.search_traces(locations=[tracker.experiment_id])
+            assert mlflow.get_tracking_uri() == before
     assert "asking: calls 3/3, well" in capsys.readouterr().err
     assert len(traces) == 3
     spans = [trace.data.spans[0] for trace in traces]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def test_three_recipes_are_trained_tracked_and_named(
     assert [row[1] for row in table.rows] == [3, 3, 3], done.notes
     assert (done.folder / "plots" / "losses.png").stat().st_size > 1000
 
-    client = MlflowClient()
+    client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
     experiment = client.get_experiment_by_name("distill-small")
     assert experiment is not None
     runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}

@@ -105,7 +105,7 @@ def answers(
             from polyray.llm.trace import CallTraces
 
             log = CallTraces(tracker)
-            stack.callback(log.flush)
+            stack.callback(log.close)
         job = _Job(items, settings, store, parse, log)
         if job.driver.recall() and settings.actors:
             from polyray.cluster import started

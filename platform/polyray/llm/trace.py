@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,20 @@ if TYPE_CHECKING:
 
 __all__ = ["CallTraces"]
 
+_ADDRESS = "MLFLOW_TRACKING_URI"
+"""Set by MLflow, too, whenever the process's address is: it alone is what was there before."""
+
 
 class CallTraces:
-    """Logs calls into the experiment of an open tracker."""
+    """Logs calls into the experiment of an open tracker; close it when all calls are logged."""
 
     def __init__(self, tracker: Tracker) -> None:
         import mlflow
 
-        # Traces know no client of their own: they go where the process's tracking address says.
-        mlflow.set_tracking_uri(tracker.uri)
         self._mlflow: Any = mlflow
+        # Traces know no client of their own: they go where the process's tracking address says.
+        self._before = os.environ.get(_ADDRESS)
+        mlflow.set_tracking_uri(tracker.uri)
         self._experiment = tracker.experiment_id
         self._run = tracker.run_id
 
@@ -55,6 +60,9 @@ class CallTraces:
         )
         span.end(outputs={"content": answer.content, "refusal": answer.refusal}, end_time_ns=ended)
 
-    def flush(self) -> None:
-        """Wait until all traces have been written."""
+    def close(self) -> None:
+        """Wait until all traces have been written; the process's tracking address is as before."""
         self._mlflow.flush_trace_async_logging()
+        self._mlflow.set_tracking_uri(None)
+        if self._before is not None:
+            os.environ[_ADDRESS] = self._before
