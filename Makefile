@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 CONFIG ?= configs/quickstart.yaml
 PORT ?= 8000
+TESTERS ?= 2
 
 .PHONY: help install quickstart test lint bench serve lock clean
 
 help:
 	@echo "make quickstart   set up .venv, run both studies on the packaged sample, print the tables"
-	@echo "make test         set up .venv, run all tests"
+	@echo "make test         set up .venv, run all tests, in TESTERS=2 processes"
 	@echo "make lint         ruff, mypy, import rules"
 	@echo "make bench        ratios against the peers, into benchmarks/results.json"
 	@echo "make serve        live search over the sample on 127.0.0.1:$(PORT)"
@@ -33,7 +34,8 @@ quickstart: $(INSTALLED)
 	$(BIN)/python -m jobs.quickstart
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest tests/unit tests/contract tests/integration
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder \
+		tests/unit tests/contract tests/integration
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

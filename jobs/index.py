@@ -17,7 +17,7 @@ from polyray.config import Settings
 from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import resolve
-from polyray.languages import LANGUAGES
+from polyray.languages import check_codes
 from polyray.progress import Progress
 from polyray.retrieve.build import Built, open_store
 from polyray.retrieve.builder import Builder
@@ -36,8 +36,7 @@ class Documents(Settings):
     @field_validator("language")
     @classmethod
     def _known(cls, code: str) -> str:
-        if code not in LANGUAGES:
-            raise ValueError(f"{code!r} is not one of: {', '.join(sorted(LANGUAGES))}")
+        check_codes([code])
         return code
 
 

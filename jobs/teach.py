@@ -19,7 +19,7 @@ from polyray.config import Settings
 from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import atomic_path, resolve, write_json
-from polyray.languages import LANGUAGES
+from polyray.languages import check_codes
 from polyray.progress import Progress
 from polyray.retrieve.settings import Workers
 from polyray.training.examples import Examples, ExampleSource
@@ -55,8 +55,7 @@ class TeachConfig(Settings):
     @field_validator("language")
     @classmethod
     def _known(cls, code: str) -> str:
-        if code not in LANGUAGES:
-            raise ValueError(f"{code!r} is not one of: {', '.join(sorted(LANGUAGES))}")
+        check_codes([code])
         return code
 
     @model_validator(mode="after")

@@ -12,6 +12,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run in several processes, those that need Ray share one, and so one Ray."""
+    for item in items:
+        needs_ray = "ray_session" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("ray" if needs_ray else item.path.stem))
+
+
 def _data_root() -> Path | None:
     named = os.environ.get("POLYRAY_DATA")
     root = Path(named) if named else ROOT.parent / "shared" / "data"

@@ -7,12 +7,13 @@ Codes: ISO 639-1 and 639-3, NLLB-200 (Costa-jussa et al. 2022) and M2M-100 (Fan 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from polyray.errors import ConfigError
 
-__all__ = ["LANGUAGES", "Language", "language"]
+__all__ = ["LANGUAGES", "Language", "check_codes", "language"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,20 @@ _BY_ANY = {
     for row in _ROWS
     for name in (row.code, row.iso3, row.nllb, row.name, *row.aliases)
 }
+
+
+def check_codes(codes: Iterable[str], *, english: bool = True, also: str = "") -> None:
+    """For settings: each code is one of ``LANGUAGES`` (with English or not) and stands once.
+
+    ``also`` is a further word that is allowed. Raises ValueError.
+    """
+    given = list(codes)
+    allowed = [code for code in LANGUAGES if english or code != "en"]
+    for code in given:
+        if code not in allowed and code != also:
+            raise ValueError(f"{code!r} is not one of: {', '.join(sorted(allowed))}")
+    if len(set(given)) != len(given):
+        raise ValueError("a language stands twice")
 
 
 def language(code: str) -> Language:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from polyray.config import Settings
-from polyray.languages import LANGUAGES
+from polyray.languages import check_codes
 from polyray.llm.settings import LlmSettings
 from polyray.retrieve.settings import Name
 from polyray.text.distractors.checks import DistractorLimits
@@ -104,11 +104,7 @@ class DistractorsConfig(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> DistractorsConfig:
-        for code in self.languages:
-            if code not in LANGUAGES:
-                raise ValueError(f"{code!r} is not one of: {', '.join(LANGUAGES)}")
-        if self.languages[0] == self.languages[1]:
-            raise ValueError("two languages are needed")
+        check_codes(self.languages)
         for code in self.targets or ():
             if code not in self.languages:
                 raise ValueError(f"target {code!r} is none of {', '.join(self.languages)}")

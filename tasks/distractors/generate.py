@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,10 +28,14 @@ __all__ = ["Part", "by_llm", "by_rules", "judged", "llm_items"]
 
 
 class Part(NamedTuple):
-    """What came out for one language: distractors, and rejects by reason."""
+    """What came out for one language: distractors, rejects by reason, and what was said of them.
+
+    ``said`` has the first message of each reason that came with one, as of a server that refuses.
+    """
 
     made: list[Made]
     rejected: Counter[str]
+    said: Mapping[str, str] = {}
 
 
 def by_rules(
@@ -140,7 +144,7 @@ def by_llm(
             break
         work.round(generator, short, turn)
     made = [one for pair in pairs for one in work.kept[pair.row_id]]
-    return Part(made, work.rejected)
+    return Part(made, work.rejected, work.said)
 
 
 class _Rounds:
@@ -155,6 +159,7 @@ class _Rounds:
         self._seen: dict[str, list[str]] = defaultdict(list)
         self.kept: dict[str, list[Made]] = defaultdict(list)
         self.rejected: Counter[str] = Counter()
+        self.said: dict[str, str] = {}
 
     def round(self, generator: LlmGenerator, pairs: Sequence[Pair], turn: int) -> None:
         """Ask once for each of ``pairs`` and keep what stands."""
@@ -173,7 +178,10 @@ class _Rounds:
                 how = f"{item.prompt}, round {turn + 1}"
                 new += self._checked(pair, texts, model, how)
             else:
-                self.rejected[f"answer: {outcome.reason}"] += 1
+                reason = f"answer: {outcome.reason}"
+                self.rejected[reason] += 1
+                if outcome.detail:
+                    self.said.setdefault(reason, outcome.detail)
         part = judged(self._config, Part(new, Counter()), self._store, self._progress)
         self.rejected.update(part.rejected)
         for one in part.made:

@@ -87,6 +87,11 @@ def write_report(
         for code, own in figures.items()
         if own["short"]
     ]
+    notes += [
+        f"{LANGUAGES[code].name}: {reason}: {message}"
+        for code, part in parts.items()
+        for reason, message in part.said.items()
+    ]
     if config.n != 4:
         notes.append("jobs.clsd reads data sets of four distractors a sentence")
     return list(tables.values()), notes

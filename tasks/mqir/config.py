@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from polyray.config import Settings
-from polyray.languages import LANGUAGES
+from polyray.languages import check_codes
 from polyray.records import Field as TopicField
 from polyray.retrieve.settings import FusionSystem, System, Workers
 from polyray.text.lexicon_hygiene import HygieneSettings
@@ -118,12 +118,7 @@ class MqirConfig(Settings):
     @field_validator("languages", "native_documents")
     @classmethod
     def _known(cls, codes: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        for code in codes or ():
-            if code not in LANGUAGES or code == "en":
-                allowed = ", ".join(sorted(set(LANGUAGES) - {"en"}))
-                raise ValueError(f"{code!r} is not one of: {allowed}")
-        if codes is not None and len(set(codes)) != len(codes):
-            raise ValueError("a language stands twice")
+        check_codes(codes or (), english=False)
         return codes
 
     @field_validator("measures")

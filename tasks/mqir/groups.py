@@ -47,11 +47,11 @@ def group_table(scores: Sequence[Score], groups: Groups, measure: str, caption: 
 
 
 def paired_tests(scores: Sequence[Score], groups: Groups, measure: str, caption: str) -> Table:
-    """Two-sided paired t-tests of every two groups, by variant, over topics and languages.
+    """Two-sided paired t-tests of every two groups, by variant, over topics.
 
-    A topic's value in a language is the mean over the group's seeds; the pairs are all topics with
-    a relevant document of all languages. ``p (Holm)`` is Holm's correction for all tests of the
-    table.
+    A topic's value is the mean over the languages and the group's seeds: what the languages of one
+    topic share does not count several times. Topics without a relevant document are left out.
+    ``p (Holm)`` is Holm's correction for all tests of the table.
     """
     from scipy.stats import ttest_rel
 
@@ -67,7 +67,7 @@ def paired_tests(scores: Sequence[Score], groups: Groups, measure: str, caption:
     for row, p, corrected in zip(rows, found, _holm(found), strict=True):
         row += [p, corrected]
     columns = ["documents", "query", "groups", "difference", "pairs", "p", "p (Holm)"]
-    return Table(columns, rows, caption)
+    return Table(columns, rows, caption, decimals={"p": 6, "p (Holm)": 6})
 
 
 def _targets(scores: Sequence[Score]) -> list[tuple[str, str]]:
@@ -92,20 +92,18 @@ def _values(scores: Sequence[Score], measure: str) -> dict[tuple[str, str, str],
 def _per_topic(
     scores: Sequence[Score], members: Sequence[str], measure: str, documents: str, variant: str
 ) -> np.ndarray:
-    """float64 ``[languages * topics]``: means over the members, in the order of the scores."""
+    """float64 ``[topics]``, by topic id: means over the members and the languages."""
     import numpy as np
 
-    by_member = []
-    for name in members:
-        values = []
-        for score in scores:
-            wanted = score.system == name and score.condition.variant == variant
-            if wanted and _where(score) == documents:
-                without = {*score.evaluation.topics_without_relevant}
-                topics = score.evaluation.per_topic.items()
-                values += [row[measure] for topic, row in topics if topic not in without]
-        by_member.append(values)
-    return np.asarray(by_member, np.float64).mean(axis=0)
+    values: dict[str, list[float]] = {}
+    for score in scores:
+        wanted = score.system in members and score.condition.variant == variant
+        if wanted and _where(score) == documents:
+            without = {*score.evaluation.topics_without_relevant}
+            for topic, row in score.evaluation.per_topic.items():
+                if topic not in without:
+                    values.setdefault(topic, []).append(row[measure])
+    return np.asarray([np.mean(values[topic]) for topic in sorted(values)], np.float64)
 
 
 def _holm(values: Sequence[float]) -> list[float]:

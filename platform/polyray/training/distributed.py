@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from polyray.config import Settings
 from polyray.errors import ConfigError, PolyrayError, TrainingFailed
@@ -48,10 +48,6 @@ class Trainers(Settings):
     concurrent: int | None = Field(default=None, gt=0)
     retries: int = Field(default=2, ge=0)
     address: str | None = None
-
-    @model_validator(mode="after")
-    def _whole(self) -> Trainers:
-        return self
 
 
 class Trial(Protocol):

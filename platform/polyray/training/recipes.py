@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 from polyray.config import Settings
 from polyray.errors import ConfigError
 from polyray.files import resolve
-from polyray.languages import LANGUAGES
+from polyray.languages import check_codes
 from polyray.languages import language as language_row
 from polyray.text.switch_settings import RATE, SEED, SwitchOptions, SwitchSettings
 
@@ -56,13 +56,7 @@ class Recipe(Settings):
     @field_validator("query_languages", "passage_language", "pivot")
     @classmethod
     def _known(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        codes = [given] if isinstance(given, str) else list(given)
-        for code in codes:
-            if code not in LANGUAGES and code != SCHEDULED:
-                known = ", ".join(sorted(LANGUAGES))
-                raise ValueError(f"{code!r} is not one of: {known}")
-        if len(set(codes)) != len(codes):
-            raise ValueError("a language stands twice")
+        check_codes([given] if isinstance(given, str) else given, also=SCHEDULED)
         return given
 
     @model_validator(mode="after")

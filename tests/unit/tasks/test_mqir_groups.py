@@ -19,12 +19,12 @@ from tasks.mqir.run import Score
 ROOT = Path(__file__).resolve().parents[3]
 GROUPS = {"backbone": ("b",), "mono": ("m1", "m2")}
 VALUES = {
-    ("b", "de"): (0.2, 0.4),
-    ("b", "zh"): (0.6, 0.5),
-    ("m1", "de"): (0.3, 0.5),
-    ("m1", "zh"): (0.7, 0.9),
-    ("m2", "de"): (0.5, 0.4),
-    ("m2", "zh"): (0.8, 0.7),
+    ("b", "de"): (0.2, 0.4, 0.6),
+    ("b", "zh"): (0.6, 0.5, 0.1),
+    ("m1", "de"): (0.3, 0.5, 0.7),
+    ("m1", "zh"): (0.7, 0.9, 0.2),
+    ("m2", "de"): (0.5, 0.4, 0.3),
+    ("m2", "zh"): (0.8, 0.7, 0.3),
 }
 
 
@@ -52,26 +52,26 @@ def test_means_and_spread_over_seeds() -> None:
     ]
     de, zh, mean = table.rows
     assert de[:3] == ["en", "native", "de"]
-    assert de[3:] == [pytest.approx(0.3), None, pytest.approx(0.425), pytest.approx(0.05 / 2**0.5)]
-    assert zh[5] == pytest.approx(0.775)
-    # The seeds' means over languages, not all values: (0.4 + 0.8) / 2 and (0.45 + 0.75) / 2.
-    assert mean[5:] == [pytest.approx(0.6), pytest.approx(0.0)]
+    assert de[3:] == [pytest.approx(0.4), None, pytest.approx(0.45), pytest.approx(0.1 / 2**0.5)]
+    assert zh[5] == pytest.approx(0.6)
+    # The seeds' means over languages, not all values: (0.5 + 0.6) / 2 and (0.4 + 0.6) / 2.
+    assert mean[5:] == [pytest.approx(0.525), pytest.approx(0.05 / 2**0.5)]
 
 
-def test_pairs_are_topics_of_all_languages_and_topics_without_relevant_ones_are_none() -> None:
+def test_pairs_are_topics_once_and_those_without_relevant_documents_are_none() -> None:
+    """Means over languages and seeds: what the languages share does not count twice."""
     table = paired_tests(scores(), GROUPS, "AP@100", "")
     (row,) = table.rows
-    mono = [0.4, 0.45, 0.75, 0.8]
-    expected = ttest_rel([0.2, 0.4, 0.6, 0.5], mono)
+    expected = ttest_rel([0.4, 0.45, 0.35], [0.575, 0.625, 0.375])
     assert row[2] == "backbone - mono"
-    assert row[3] == pytest.approx(-0.175)
-    assert row[4] == 4
+    assert row[3] == pytest.approx(-0.125)
+    assert row[4] == 3
     assert row[5:] == [pytest.approx(expected.pvalue), pytest.approx(expected.pvalue)]
 
 
 def test_equal_groups_do_not_differ() -> None:
     table = paired_tests(scores(), {"a": ("b",), "c": ("b",)}, "AP@100", "")
-    assert table.rows[0][3:] == [0.0, 4, 1.0, 1.0]
+    assert table.rows[0][3:] == [0.0, 3, 1.0, 1.0]
 
 
 def test_holm_s_correction() -> None:
