@@ -134,7 +134,7 @@ def _tables(config: MqirConfig, scores: Sequence[Score]) -> dict[str, Table]:
         short = measure.replace("@", "_at_")
         caption = f"{config.name}: {measure}, mean and standard deviation of the seeds"
         tables[f"groups_{short}"] = group_table(scores, config.groups, measure, caption)
-        caption = f"{config.name}: {measure}, paired t-tests over topics and languages"
+        caption = f"{config.name}: {measure}, paired t-tests over topics"
         tables[f"paired_{short}"] = paired_tests(scores, config.groups, measure, caption)
     tables["all"] = _everything(config, scores)
     return {name: table for name, table in tables.items() if table.rows}
