@@ -33,9 +33,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 quickstart: $(INSTALLED)
 	$(BIN)/python -m jobs.quickstart
 
-# One thread a process, and none that waits by spinning: the processes share the cores.
+# No thread waits by spinning: the processes share the cores.
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(TESTERS) \
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(TESTERS) \
 		--dist loadgroup --no-loadscope-reorder tests/unit tests/contract tests/integration
 
 lint: $(INSTALLED)
