@@ -14,14 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, those that need Ray share one, and so one Ray.
-
-    Tests of jobs that start a Ray of their own say that they belong there: two at once are slow.
-    """
+    """Where tests run in several processes, those that need Ray share one, and so one Ray."""
     for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            needs_ray = "ray_session" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.xdist_group("ray" if needs_ray else item.path.stem))
+        needs_ray = "ray_session" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("ray" if needs_ray else item.path.stem))
 
 
 def _data_root() -> Path | None:

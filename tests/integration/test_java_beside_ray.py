@@ -47,7 +47,6 @@ def run(script: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_java_works_before_and_after_ray_starts(tmp_path: Path) -> None:
     """Ray takes SIGSEGV, by which Java's compiled code checks for null; it is put back.
 

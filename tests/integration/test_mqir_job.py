@@ -193,7 +193,6 @@ def _job(output: Path, log: Path) -> subprocess.Popen[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_killed_in_the_middle_and_started_again(tmp_path: Path) -> None:
     """SIGKILL while shards are being encoded: finished ones stay, the results are the same."""
     output, log = tmp_path / "killed", tmp_path / "log"

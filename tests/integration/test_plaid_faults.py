@@ -9,8 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from polyray.files import read_json, sha256_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,7 +145,6 @@ def checksums(output: Path) -> dict[str, str]:
     return {path.name: sha256_of(path) for path in folder.iterdir() if path.name != "work"}
 
 
-@pytest.mark.xdist_group("ray")
 def test_driver_killed_in_every_stage(tmp_path: Path) -> None:
     """SIGKILL of the driver and all its processes; one folder goes on each time.
 
