@@ -153,7 +153,7 @@ def test_driver_killed_in_every_stage(tmp_path: Path) -> None:
     output, log = tmp_path / "killed", tmp_path / "log"
     kept: dict[Path, int] = {}
     stages: list[int] = []
-    for wanted in (5, 51, 101):
+    for wanted in (5, 45, 60, 105, 130):
         running = job(output, log)
         try:
             deadline = time.monotonic() + 240
@@ -172,7 +172,7 @@ def test_driver_killed_in_every_stage(tmp_path: Path) -> None:
         assert kept == {path: now[path] for path in kept}, "a finished shard was done again"
         kept = now
         stages.append(len(now))
-    assert len(stages) == 3, f"the kills came too late: {stages}; {log.read_text()}"
+    assert len(stages) >= 4, f"the kills came too late: {stages}; {log.read_text()}"
     assert stages[0] < 50, "no kill landed while documents were split"
     assert any(50 <= count < 100 for count in stages), "no kill landed in the sample"
     assert any(count >= 100 for count in stages), "no kill landed in the encoding"
