@@ -13,7 +13,7 @@ from benchmarks._stage import run_stage
 
 STAGES = (
     *("startup", "evaluation", "search", "bm25", "encoding"),
-    *("plaid", "late", "late_search", "train", "llm"),
+    *("plaid", "late", "late_search", "late_quality", "train", "llm"),
 )
 RESULTS = Path(__file__).with_name("results.json")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,27 +52,20 @@ def model() -> Any:
     )
 
 
-def build_ours(folder: Path, documents: Sequence[Document], keep: Path | None = None) -> None:
-    """polyray's index, in this process; ``keep`` gets hard links to the sample's vectors."""
+def build_ours(folder: Path, documents: Sequence[Document], **codec: Any) -> None:
+    """polyray's index, in this process; ``codec`` are further settings of its codec."""
     from polyray.collections.store import DocumentStore
     from polyray.indexes.plaid.build import PlaidSettings, build_plaid, map_here
     from polyray.indexes.plaid.stages import CodecSettings
 
     shutil.rmtree(folder, ignore_errors=True)
-    settings = PlaidSettings(model(), "words", LONG, LONG, CodecSettings(bits=BITS))
+    settings = PlaidSettings(model(), "words", LONG, LONG, CodecSettings(bits=BITS, **codec))
     store_folder = folder.with_name(f"{folder.name}-documents")
     shutil.rmtree(store_folder, ignore_errors=True)
     store = DocumentStore.build(store_folder, documents, "benchmark")
 
-    def link(stage: str, done: int, total: int) -> None:
-        if keep is not None and stage == "encode" and not keep.exists():
-            keep.mkdir()
-            for pattern in ("*.sample.npy", "*.lengths.npy"):
-                for path in (folder / "work").glob(f"[0-9]{pattern}"):
-                    os.link(path, keep / path.name)
-
     described = {"benchmark": 1, "passages": {}, "codec": {}}
-    build_plaid(folder, store, settings, described, spread=map_here, progress=link)
+    build_plaid(folder, store, settings, described, spread=map_here)
 
 
 def build_theirs(root: Path, documents: Sequence[Document]) -> Path:
