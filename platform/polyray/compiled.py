@@ -60,8 +60,18 @@ def _own_ninja() -> Iterator[None]:
 
 
 def extension(source: Path, purpose: str) -> Any:
-    """The module that a C++ file with a ``PYBIND11_MODULE`` is; its name is the file's."""
+    """The module that a C++ file with a ``PYBIND11_MODULE`` is; its name is the file's.
+
+    On Linux it is compiled with OpenMP, without which ``at::parallel_for`` is a plain loop; the
+    runtime is the one that torch has loaded.
+    """
     from torch.utils.cpp_extension import load
 
+    threads = ["-fopenmp"] if sys.platform == "linux" else []
     with compiler(purpose):
-        return load(f"polyray_{source.stem}", [str(source)], extra_cflags=["-O3"])
+        return load(
+            f"polyray_{source.stem}",
+            [str(source)],
+            extra_cflags=["-O3", *threads],
+            extra_ldflags=threads,
+        )

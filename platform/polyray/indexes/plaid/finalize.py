@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polyray.files import atomic_path, read_json, write_json
 from polyray.indexes.manifest import write_manifest
 from polyray.indexes.plaid.files import IDS, WORK, chunk_files, load_tensor, save_tensor
-from polyray.indexes.plaid.inverted import POSTINGS, inverted_lists
+from polyray.indexes.plaid.inverted import inverted_lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,12 +45,7 @@ def write_ids(path: Path, parts: Sequence[Path], before: Path | None = None) -> 
 
 
 def write_lists(
-    folder: Path,
-    chunks: int,
-    centroids: int,
-    *,
-    dropped: np.ndarray | None = None,
-    postings: int = POSTINGS,
+    folder: Path, chunks: int, centroids: int, *, dropped: np.ndarray | None = None
 ) -> None:
     """``ivf.pid.pt`` from the chunks that lie in the folder."""
 
@@ -62,7 +57,7 @@ def write_lists(
             codes = load_tensor(files["codes"], mmap=True).numpy()
             yield codes, np.asarray(read_json(files["doclens"]), np.int64)
 
-    lists = inverted_lists(read, centroids, dropped=dropped, postings=postings)
+    lists = inverted_lists(read, centroids, dropped=dropped)
     save_tensor(folder / "ivf.pid.pt", lists)
 
 

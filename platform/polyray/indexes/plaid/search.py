@@ -1,9 +1,7 @@
 """Searching a PLAID index: candidates by centroids, pruned, then scored by decompressed tokens.
 
-The engine is colbert-ai's ``IndexScorer``, which its Searcher runs on. What its settings leave open
-is settled at every call (the Searcher keeps those of the first ``k`` it sees), queries are scored
-together (a passage that several of them want is decompressed once), and MaxSim takes the largest
-similarity also where all are negative (the C++ of colbert-ai starts from zero).
+The index in memory is colbert-ai's ``IndexScorer``, which its Searcher runs on. What its settings
+leave open is settled at every call: the Searcher keeps those of the first ``k`` it sees.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from polyray.errors import ConfigError, IndexDamaged
 from polyray.indexes.manifest import read_manifest
-from polyray.indexes.plaid.engine import candidates, ranker
+from polyray.indexes.plaid.engine import candidates, packed_max_sim, ranker
 from polyray.indexes.plaid.files import IDS, recover
 from polyray.indexes.plaid.finalize import KIND
 from polyray.runs import Run
@@ -28,9 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["PlaidIndex", "PlaidSearch"]
 
 TOGETHER = 32
-"""Queries whose candidates are decompressed together."""
-BLOCK_TOKENS = 1 << 17
-"""Tokens decompressed at once."""
+"""Queries that an exhaustive search compares with a passage once it is decompressed."""
 
 _Found = tuple["np.ndarray", "np.ndarray"]
 """Passage numbers and float32 scores, best first."""
@@ -165,108 +161,33 @@ class PlaidIndex:
             if matrix.ndim != 2 or matrix.shape[1] != dim:
                 raise ConfigError(f"{self.folder} holds vectors of {dim} dimensions")
         matrices = [torch.from_numpy(matrix) for matrix in vectors]
-        ranked: list[_Found] = []
         with torch.inference_mode():
-            for start in range(0, len(matrices), TOGETHER):
-                part = matrices[start : start + TOGETHER]
-                if how.exhaustive:
-                    wanted = [self._all_passages()] * len(part)
-                else:
-                    wanted = [self._candidates(matrix, how) for matrix in part]
-                ranked += self._scored(part, wanted)
-        return ranked
+            if how.exhaustive:
+                return self._exhaustive(matrices)
+            return [self._pruned(matrix, how) for matrix in matrices]
 
-    def _all_passages(self) -> torch.Tensor:
-        import numpy as np
-        import torch
-
-        return torch.from_numpy(np.flatnonzero(~self._deleted).astype(np.int32))
-
-    def _candidates(self, matrix: torch.Tensor, how: PlaidSearch) -> torch.Tensor:
+    def _pruned(self, matrix: torch.Tensor, how: PlaidSearch) -> _Found:
         cells = min(int(how.ncells or 1), len(self._ranker.codec.centroids))
         threshold = float(how.centroid_score_threshold or 0)
-        return candidates(self._ranker, matrix, cells, threshold, int(how.ndocs or 4))
+        numbers = candidates(self._ranker, matrix, cells, threshold, int(how.ndocs or 4))
+        return _best_first(numbers, packed_max_sim(self._ranker, [matrix], numbers)[:, 0])
 
-    def _scored(
-        self, matrices: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]
-    ) -> list[_Found]:
-        """Each query's passages, best first; a passage is decompressed once for all queries."""
+    def _exhaustive(self, matrices: Sequence[torch.Tensor]) -> list[_Found]:
         import numpy as np
         import torch
 
-        union = torch.unique(torch.cat(list(wanted)))
-        scores: list[np.ndarray] = [np.zeros(len(numbers), np.float32) for numbers in wanted]
-        places = [numbers.numpy() for numbers in wanted]
-        for block in self._blocks(union):
-            tokens, starts = self._decompressed(block)
-            first, last = int(block[0]), int(block[-1])
-            for query, matrix in enumerate(matrices):
-                inside = np.flatnonzero((places[query] >= first) & (places[query] <= last))
-                if len(inside):
-                    chosen = places[query][inside]
-                    rows = np.asarray(np.searchsorted(block.numpy(), chosen))
-                    scores[query][inside] = _maxsim(matrix, tokens, starts, rows)
-        ranked = []
-        for numbers, values in zip(places, scores, strict=True):
-            order = np.lexsort((numbers, -values))
-            ranked.append((numbers[order], values[order]))
+        numbers = torch.from_numpy(np.flatnonzero(~self._deleted).astype(np.int32))
+        ranked: list[_Found] = []
+        for start in range(0, len(matrices), TOGETHER):
+            scores = packed_max_sim(self._ranker, matrices[start : start + TOGETHER], numbers)
+            ranked += [_best_first(numbers, column) for column in scores.T]
         return ranked
 
-    def _blocks(self, numbers: torch.Tensor) -> list[torch.Tensor]:
-        """Ascending passage numbers in runs of at most ``BLOCK_TOKENS`` tokens, or one passage."""
-        if not len(numbers):
-            return []
-        ends = self._ranker.doclens[numbers.long()].cumsum(0)
-        part = (ends - 1) // BLOCK_TOKENS
-        _, counts = part.unique_consecutive(return_counts=True)
-        return list(numbers.split(counts.tolist()))
 
-    def _decompressed(self, numbers: torch.Tensor) -> tuple[torch.Tensor, np.ndarray]:
-        """float32 ``[tokens, dim]`` unit rows, and int64 ``[passages + 1]`` where each starts."""
-        import numpy as np
-        import torch
-
-        ranker, codec = self._ranker, self._ranker.codec
-        rows = ranker.decompress_residuals(
-            numbers.int().contiguous(),
-            ranker.doclens,
-            ranker.offsets,
-            codec.bucket_weights,
-            codec.reversed_bit_map,
-            codec.decompression_lookup_table,
-            ranker.embeddings.residuals,
-            ranker.embeddings.codes,
-            codec.centroids,
-            codec.dim,
-            codec.nbits,
-        )
-        lengths = ranker.doclens[numbers.long()].numpy()
-        starts = np.concatenate(([0], np.cumsum(lengths)))
-        return torch.nn.functional.normalize(rows, dim=-1), starts
-
-
-def _maxsim(
-    matrix: torch.Tensor, tokens: torch.Tensor, starts: np.ndarray, rows: np.ndarray
-) -> np.ndarray:
-    """float32 ``[passages]``: MaxSim of the passages ``rows``, ascending, of a block.
-
-    colbert-ai's C++ takes the largest of zero and the similarities: these are cosines, and one is
-    added to each before and taken off after.
-    """
+def _best_first(numbers: torch.Tensor, scores: torch.Tensor) -> _Found:
+    """Equal scores go to the lower number."""
     import numpy as np
-    import torch
-    from colbert.modeling.colbert import ColBERT
 
-    # Scoring a few passages too many takes less than taking the others' tokens apart.
-    everything = 2 * len(rows) >= len(starts) - 1
-    if everything:
-        chosen, lengths = tokens, np.diff(starts)
-    else:
-        lengths = starts[rows + 1] - starts[rows]
-        shift = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-        index = np.repeat(starts[rows] - shift, lengths) + np.arange(int(lengths.sum()))
-        chosen = tokens[torch.from_numpy(index)]
-    similarity = (chosen @ matrix.T).add_(1)
-    sums = ColBERT.segmented_maxsim(similarity, torch.from_numpy(lengths)) - len(matrix)
-    found: np.ndarray = sums.numpy()
-    return found[rows] if everything else found
+    places, values = numbers.numpy(), scores.numpy()
+    order = np.lexsort((places, -values))
+    return places[order], values[order]
