@@ -1,7 +1,8 @@
 """Parts of speech of English words, by whichever tagger is installed.
 
-None is a requirement of polyray. spaCy needs an English pipeline package, stanza its English
-models on disk, HanTa carries its own. simplemma is not among them: it lemmatises and has no tags.
+HanTa comes with polyray and carries its English model. spaCy, with an English pipeline package, or
+stanza, with its English models on disk, goes before it where it is installed. simplemma is not
+among them: it lemmatises and has no tags.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ INSTALL = (
 class PosTagger:
     """A tagger under the name that tables give it; ``tag`` gives one part of speech a token.
 
-    ``tagset`` says whose: universal ones, or the tagger's own where it has no universal ones.
+    ``tagset`` says where the universal parts of speech come from.
     """
 
     name: str
@@ -119,6 +120,39 @@ def _hanta() -> PosTagger | None:
     tagger = HanoverTagger.HanoverTagger("morphmodel_en.pgz")
 
     def tag(tokens: Sequence[str]) -> list[str]:
-        return [row[2] for row in tagger.tag_sent(list(tokens))]
+        return [_universal(row[2]) for row in tagger.tag_sent(list(tokens))]
 
-    return PosTagger(f"HanTa {version('HanTa')}", "HanTa's own", tag)
+    return PosTagger(f"HanTa {version('HanTa')}", "universal, of BNC's C5", tag)
+
+
+_C5 = {
+    beginning: universal
+    for universal, beginnings in {
+        "ADJ": ("AJ", "ORD"),
+        "ADP": ("IN", "PR"),
+        "ADV": ("AV",),
+        "AUX": ("VB", "VD", "VH", "VM"),
+        "CCONJ": ("CJC",),
+        "DET": ("AT", "DP", "DT"),
+        "INTJ": ("ITJ",),
+        "NOUN": ("NN",),
+        "NUM": ("CRD",),
+        "PART": ("POS", "TO", "XX"),
+        "PRON": ("EX", "PN"),
+        "PROPN": ("NP",),
+        "PUNCT": ("PU",),
+        "SCONJ": ("CJ",),
+        "VERB": ("VV",),
+    }.items()
+    for beginning in beginnings
+}
+"""Universal parts of speech by how tags of the British National Corpus (C5) begin."""
+
+
+def _universal(tag: str) -> str:
+    """The universal part of speech of a C5 tag; ``X`` for what has none.
+
+    >>> _universal("NN2"), _universal("CJC"), _universal("CJS"), _universal("UNC")
+    ('NOUN', 'CCONJ', 'SCONJ', 'X')
+    """
+    return _C5.get(tag, _C5.get(tag[:2], "X"))

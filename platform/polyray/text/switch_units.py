@@ -15,8 +15,8 @@ from polyray.text.switch_settings import SwitchOptions
 __all__ = ["Unit", "Units", "flow_together"]
 
 _Span = tuple[int, int]
-_CONTENT = ("NOUN", "PROPN", "VERB", "ADJ", "ADV", "NN", "VB", "JJ", "RB")
-"""How universal and Penn tags of content words begin; HanTa's English ones are Penn's."""
+_CONTENT = ("NOUN", "PROPN", "VERB", "ADJ", "ADV")
+"""Universal parts of speech of content words."""
 
 
 class Unit(NamedTuple):

@@ -136,10 +136,10 @@ def test_function_words_stay(tmp_path: Path) -> None:
 
 def test_parts_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     def tag(words: Any) -> list[str]:
-        return [{"very": "ADP", "house": "NN"}.get(word.lower(), "DET") for word in words]
+        return [{"very": "ADP", "house": "NOUN"}.get(word.lower(), "DET") for word in words]
 
     def tagger(name: str) -> PosTagger | None:
-        return PosTagger("scripted 1", "mixed", tag) if name == "any" else None
+        return PosTagger("scripted 1", "universal", tag) if name == "any" else None
 
     monkeypatch.setattr(switch_units, "find_tagger", tagger)
     switch_units._tagger.cache_clear()
