@@ -665,10 +665,12 @@ def test_key_is_nowhere(
     from aiohttp import web
 
     seen: list[str] = []
+    told_of_this_machine: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
         sent = request.headers["Authorization"]
         seen.append(sent)
+        told_of_this_machine.extend(n for n in request.headers if n.lower().startswith("x-stain"))
         text = (await request.json())["messages"][-1]["content"]
         if "refused" in text:
             told = {"error": {"message": f"Incorrect API key provided: {sent}", "code": "x"}}
@@ -696,6 +698,7 @@ def test_key_is_nowhere(
         shown.append(repr(OpenAIWorker(settings.provider)))  # type: ignore[arg-type]
     # The fault landed: the server did get the key, and did send it back.
     assert seen == [f"Bearer {CANARY}"] * 3
+    assert not told_of_this_machine
     assert "***" in (asked["a"].raw or "")
     assert "***" in asked["b"].detail
     shown.append(caplog.text)

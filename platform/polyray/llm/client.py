@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from polyray.errors import MissingPrerequisite
@@ -23,6 +24,8 @@ __all__ = ["OpenAIWorker", "api_key"]
 
 _KEPT = frozenset({"content-type", "retry-after", "retry-after-ms", "x-request-id"})
 """Headers of an answer that anybody looks at."""
+_PLATFORM = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version")
+"""What openai's client tells of this machine with every call, and no server needs."""
 _NO_KEY = "none"
 """What goes out as a key to servers that want none."""
 
@@ -63,7 +66,9 @@ class OpenAIWorker:
 
         self._provider = provider
         self._key = api_key(provider)
-        self._response_type, http = _http_client(provider.longest_answer_bytes)
+        http = _http_client(provider.longest_answer_bytes)
+        self._address = f"{provider.endpoint}/chat/completions"
+        unsaid = {f"X-Stainless-{name}": openai.Omit() for name in _PLATFORM}
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=provider.endpoint,
@@ -72,7 +77,7 @@ class OpenAIWorker:
             max_retries=0,
             timeout=None,
             http_client=http,
-            default_headers={"Accept-Encoding": "gzip, deflate"},
+            default_headers={"Accept-Encoding": "gzip, deflate", **unsaid},
         )
 
     def __repr__(self) -> str:
@@ -99,14 +104,16 @@ class OpenAIWorker:
 
     async def _send(self, call: Call) -> Reply:
         import aiohttp
+        import httpx2
         import openai
 
+        headers = {"X-Client-Request-Id": call.key, "X-Stainless-Retry-Count": openai.Omit()}
         try:
             response = await self._client.post(
-                f"{self._provider.endpoint}/chat/completions",
-                cast_to=self._response_type,
+                self._address,
+                cast_to=httpx2.Response,
                 body=dict(call.body),
-                options={"headers": {"X-Client-Request-Id": call.key}},
+                options={"headers": headers},
             )
             return of_body(self._clean(response.content))
         except openai.APIStatusError as error:
@@ -140,8 +147,8 @@ def _again(reason: str, error: BaseException, *, perhaps_paid: bool = True) -> R
     return Reply("again", reason=reason, message=message, perhaps_paid=perhaps_paid)
 
 
-def _http_client(longest: int) -> tuple[Any, Any]:
-    """The response type, and a client for openai's own that sends by aiohttp.
+def _http_client(longest: int) -> Any:
+    """A client for openai's own that sends by aiohttp.
 
     openai's aiohttp client goes through all layers of httpx for each call, which takes more of the
     processor than the call itself; this one hands the finished request to aiohttp. It reads at
@@ -161,8 +168,12 @@ def _http_client(longest: int) -> tuple[Any, Any]:
             """The request; of what httpx would add, these requests need nothing."""
             if any(given.get(name) for name in ("params", "data", "files", "json")):
                 return super().build_request(method, url, **given)
-            headers, content = given.get("headers"), given.get("content")
-            return httpx2.Request(method, address(url), headers=headers, content=content)
+            headers = given.get("headers")
+            request = httpx2.Request(
+                method, address(url), headers=headers, content=given.get("content")
+            )
+            request.extensions = {"url": url, "headers": headers}
+            return request
 
         async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
             """Send the request and read all of the answer; errors are aiohttp's."""
@@ -172,15 +183,14 @@ def _http_client(longest: int) -> tuple[Any, Any]:
                     connector=aiohttp.TCPConnector(limit=0, ssl=httpx2.create_ssl_context()),
                     timeout=aiohttp.ClientTimeout(total=None),
                 )
+            url = request.extensions["url"]
             async with self._session.request(
                 request.method,
-                str(request.url),
+                url,
                 data=request.content,
-                headers=[
-                    (k.decode("latin-1"), v.decode("latin-1")) for k, v in request.headers.raw
-                ],
+                headers=request.extensions["headers"],
                 allow_redirects=False,
-                proxy=_proxy(request.url.scheme, request.url.host),
+                proxy=_proxy(url),
             ) as answer:
                 body = await _read(answer, longest)
                 return httpx2.Response(
@@ -196,13 +206,14 @@ def _http_client(longest: int) -> tuple[Any, Any]:
                 await self._session.close()
             await super().aclose()
 
-    return httpx2.Response, Direct(timeout=None)
+    return Direct(timeout=None)
 
 
 @cache
-def _proxy(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names for a host (``HTTPS_PROXY``, ``NO_PROXY``)."""
-    return None if proxy_bypass(host) else getproxies().get(scheme)
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address (``HTTPS_PROXY``, ``NO_PROXY``)."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 async def _read(answer: Any, longest: int) -> bytes:
