@@ -54,14 +54,6 @@ def ray_session() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def ray_address(ray_session: None) -> str:
-    """Where another process joins that Ray: the value of its ``RAY_ADDRESS``."""
-    import ray
-
-    return str(ray.get_runtime_context().gcs_address)
-
-
-@pytest.fixture(scope="session")
 def tiny_backbone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """``bert`` or ``xlmr`` to a folder with a two-layer encoder of random weights.
 

@@ -203,7 +203,7 @@ def test_killed_in_the_middle_and_started_again(tmp_path: Path) -> None:
             found = list((output / "indexes").glob("dense-*/?????.json"))
             if len(found) >= 3:
                 break
-            time.sleep(0.002)
+            time.sleep(0.005)
         os.killpg(job.pid, signal.SIGKILL)
     finally:
         job.wait()

@@ -24,7 +24,7 @@ __all__ = ["OpenAIWorker", "api_key"]
 
 _KEPT = frozenset({"content-type", "retry-after", "retry-after-ms", "x-request-id"})
 """Headers of an answer that anybody looks at."""
-_PLATFORM = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version")
+_PLATFORM = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async")
 """What openai's client tells of this machine with every call, and no server needs."""
 _NO_KEY = "none"
 """What goes out as a key to servers that want none."""
