@@ -40,10 +40,11 @@ def measure(quick: bool = False) -> list[Row]:
     """
     documents = passages(24 if quick else EVERYTHING)
     asked = questions(8 if quick else 1000)
-    held = Held.encoded([document.contents for document in documents])
+    texts = [document.contents for document in documents]
+    held = Held.encoded(texts)
     draws = 1 if quick else DRAWS
     with tempfile.TemporaryDirectory() as name:
-        measured = _Measured(documents, asked, held.exact([query.text for query in asked]))
+        measured = _Measured(documents, asked, held.exact(texts, [query.text for query in asked]))
         found: dict[str, list[tuple[float, float]]] = {}
         for seed in range(draws):
             for kind, folder in _built(Path(name), documents, held, seed):
@@ -81,11 +82,11 @@ class Held:
         """The rows that each text got."""
         return [self.vectors[text] for text in texts]
 
-    def exact(self, asked: Sequence[str]) -> list[set[int]]:
-        """For each query, the numbers of the ``K`` passages of the highest MaxSim, uncompressed."""
+    def exact(self, texts: Sequence[str], asked: Sequence[str]) -> list[set[int]]:
+        """For each query, the numbers of the ``K`` texts of the highest MaxSim, uncompressed."""
         import numpy as np
 
-        rows = list(self.vectors.values())
+        rows = self.encode_passages(texts)
         stacked = np.concatenate(rows)
         starts = np.concatenate(([0], np.cumsum([len(part) for part in rows])))[:-1]
         best = []

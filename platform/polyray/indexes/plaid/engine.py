@@ -42,8 +42,8 @@ def candidates(
     ``matrix`` is float32 ``[tokens, dim]``. Passages in the lists of each token's ``cells`` nearest
     centroids are scored by their tokens' centroids alone: the best ``ndocs`` with only the
     centroids that reach ``threshold`` for some token, then the best ``ndocs // 4`` of them with all
-    (PLAID, Santhanam et al. 2022, sections 4.2 to 4.4). Of equal scores the
-    lower centroids and the higher passage numbers stay.
+    (PLAID, Santhanam et al. 2022, sections 4.2 to 4.4). Of equal scores the lower centroids and the
+    higher passage numbers stay.
     """
     found: torch.Tensor = native().candidates(
         engine.codec.centroids @ matrix.T,
