@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,15 @@ def ray_session() -> Iterator[None]:
 
     with started(num_cpus=2):
         yield
+
+
+@pytest.fixture(scope="module")
+def free_port() -> int:
+    """A port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -24,17 +23,14 @@ SENTENCES = ("The train to Berlin leaves at seven.", "Anna bought two red apples
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(tmp_path_factory: pytest.TempPathFactory, free_port: int) -> Iterator[str]:
     """The address of ``polyray llm``, once it answers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     log = tmp_path_factory.mktemp("llm") / "log"
     path = os.pathsep.join([str(ROOT / "platform"), str(ROOT)])
     code = "from polyray.cli import main; main()"
     with log.open("wb") as out:
         server = subprocess.Popen(
-            [sys.executable, "-c", code, "llm", "--port", str(port)],
+            [sys.executable, "-c", code, "llm", "--port", str(free_port)],
             env={**os.environ, "PYTHONPATH": path},
             stdout=out,
             stderr=out,
@@ -45,11 +41,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             assert server.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+                with urllib.request.urlopen(f"http://127.0.0.1:{free_port}/health", timeout=5):
                     break
             except (urllib.error.URLError, TimeoutError):
                 time.sleep(0.5)
-        yield f"http://127.0.0.1:{port}/v1"
+        yield f"http://127.0.0.1:{free_port}/v1"
     finally:
         server.terminate()
         server.wait(timeout=30)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -44,14 +43,11 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> MqirConfig:
 
 
 @pytest.fixture(scope="module")
-def url(config: MqirConfig, ray_session: None) -> Iterator[str]:
+def url(config: MqirConfig, ray_session: None, free_port: int) -> Iterator[str]:
     """The address of a service that had to build its indexes."""
     from serve.app import build_app, running
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with running(build_app(config), port=port) as address:
+    with running(build_app(config), port=free_port) as address:
         yield address
 
 

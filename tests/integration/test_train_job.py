@@ -161,3 +161,27 @@ def test_a_search_makes_trials_with_names_and_refuses_what_is_no_setting(
     assert all(0.5 <= trial.training.clip_norm <= 5 for trial in trials)
     with pytest.raises(ConfigError, match="no such setting"):
         load_config(path, ["search={space: {rate: {kind: grid, values: [1]}}}"], TrainConfig)
+
+
+def test_variants_depart_in_what_they_name_alone(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from polyray.errors import ConfigError
+
+    monkeypatch.setenv("POLYRAY_DATA", str(data_root))
+    path = ROOT / "configs/train/ablations.yaml"
+    config = load_config(path, [], TrainConfig)
+    made = students(config, tmp_path, dict.fromkeys(config.recipes, tmp_path), {})
+    trials = {trial.name.removeprefix("mixed-seed1-"): trial for trial in made}
+    assert list(trials) == list(config.variants)
+    plain = trials["none"]
+    assert plain.training == config.training
+    assert trials["expansion"].student == plain.student.model_copy(update={"expansion": True})
+    assert trials["expansion"].training == plain.training
+    assert trials["softer-teacher"].student == plain.student
+    loss = trials["softer-teacher"].training.loss
+    assert loss.model_dump() == plain.training.loss.model_dump() | {"teacher_temperature": 2.0}
+    with pytest.raises(ConfigError, match="no such setting"):
+        load_config(path, ["variants={odd: {student.colour: red}}"], TrainConfig)
+    with pytest.raises(ConfigError, match="not of student"):
+        load_config(path, ["variants={odd: {seed: 3}}"], TrainConfig)

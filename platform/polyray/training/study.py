@@ -11,9 +11,9 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from polyray.config import Settings, validated
 from polyray.models.settings import LateSettings
@@ -68,6 +68,7 @@ class Choice(Settings):
         return number.choice(self.values)
 
 
+VariantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Axis = Annotated[Grid | Uniform | Choice, Field(discriminator="kind")]
 
 
@@ -117,7 +118,12 @@ class ValidationSource(Settings):
 
 
 class TrainConfig(Settings):
-    """Which students: a model to begin with, examples, recipes by name, seeds, settings."""
+    """Which students: a model to begin with, examples, recipes by name, seeds, settings.
+
+    ``variants`` are named departures from ``student`` and ``training``, by dotted path
+    (``student.expansion: true``), each trained with every recipe and seed in place of the plain
+    settings; ``{}`` is the plain ones.
+    """
 
     kind: Literal["train"]
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -126,6 +132,7 @@ class TrainConfig(Settings):
     recipes: dict[str, Recipe] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(42,), min_length=1)
     training: TrainingSettings = TrainingSettings()
+    variants: dict[VariantName, dict[str, Any]] = Field(default_factory=dict)
     validation: ValidationSource | None = None
     search: Search | None = None
     asha: Asha | None = None
@@ -145,21 +152,40 @@ class TrainConfig(Settings):
             raise ValueError("training.validate_every and validation belong together")
         if self.asha is not None and not measured:
             raise ValueError("asha needs a validation")
+        for name in self.variants:
+            _, training = self.variant(name)
+            for point in self.search.points() if self.search else []:
+                changed(training, point, "search")
         for point in self.search.points() if self.search else []:
-            changed(self.training, point)
+            changed(self.training, point, "search")
         return self
 
+    def variant(self, name: str) -> tuple[LateSettings, TrainingSettings]:
+        """The student to begin with, and its training, of one of ``variants``."""
+        parts: dict[str, dict[str, Any]] = {"student": {}, "training": {}}
+        for path, value in self.variants[name].items():
+            part, _, rest = path.partition(".")
+            if part not in parts or not rest:
+                raise ValueError(f"variants.{name}: {path!r} is not of student. or training.")
+            parts[part][rest] = value
+        where = f"variants.{name}"
+        student = changed(self.student, parts["student"], f"{where}.student")
+        return student, changed(self.training, parts["training"], f"{where}.training")
 
-def changed(training: TrainingSettings, point: Mapping[str, Any]) -> TrainingSettings:
-    """The training settings with some of them set, named by dotted path."""
-    values = training.model_dump()
+
+Changed = TypeVar("Changed", bound=BaseModel)
+
+
+def changed(settings: Changed, point: Mapping[str, Any], where: str) -> Changed:
+    """Settings with some of them set, named by dotted path; ``where`` is told in errors."""
+    values = settings.model_dump()
     for name, value in point.items():
         *path, last = name.split(".")
         here = values
         for part in path:
             here = here.setdefault(part, {})
         here[last] = value
-    return validated(TrainingSettings, values, "search")
+    return validated(type(settings), values, where)
 
 
 class Student(Settings):
@@ -215,7 +241,7 @@ def students(
         Student(
             name=name,
             place=str(experiment / "students" / name),
-            student=_begun(config.student, seed),
+            student=_begun(student, seed),
             training=training,
             recipe_name=recipe,
             recipe=config.recipes[recipe].located(),
@@ -225,15 +251,21 @@ def students(
             validation_examples=str(prepared["validation"]) if held else None,
             card={**card, "recipe": config.recipes[recipe].model_dump(mode="json"), "seed": seed},
         )
-        for name, recipe, seed, training in _trials(config)
+        for name, recipe, seed, student, training in _trials(config)
     ]
 
 
-def _trials(config: TrainConfig) -> Iterator[tuple[str, str, int, TrainingSettings]]:
+def _trials(config: TrainConfig) -> Iterator[tuple[str, str, int, LateSettings, TrainingSettings]]:
     points: Sequence[Mapping[str, Any]] = config.search.points() if config.search else [{}]
-    for recipe, seed, point in itertools.product(config.recipes, config.seeds, points):
-        parts = [recipe, f"seed{seed}", *(f"{k.split('.')[-1]}{v}" for k, v in point.items())]
-        yield "-".join(parts), recipe, seed, changed(config.training, point)
+    plain = {"": (config.student, config.training)}
+    variants = {name: config.variant(name) for name in config.variants} or plain
+    for recipe, seed, variant, point in itertools.product(
+        config.recipes, config.seeds, variants, points
+    ):
+        student, training = variants[variant]
+        named = (f"{k.split('.')[-1]}{v}" for k, v in point.items())
+        parts = [recipe, f"seed{seed}", *([variant] if variant else []), *named]
+        yield "-".join(parts), recipe, seed, student, changed(training, point, "search")
 
 
 def _begun(student: LateSettings, seed: int) -> LateSettings:
