@@ -18,6 +18,7 @@ from polyray.files import read_json
 from polyray.indexes import sentences
 from tasks.clsd.config import ClsdConfig
 from tasks.clsd.run import ClsdResult, run_clsd
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "configs" / "clsd" / "sample.yaml"
@@ -30,8 +31,7 @@ pytestmark = pytest.mark.usefixtures("ray_session")
 def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One MLflow store for all tests here: a fresh one takes seconds to set up."""
     with pytest.MonkeyPatch.context() as patch:
-        path = tmp_path_factory.mktemp("clsd") / "mlflow.db"
-        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{path}")
+        patch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path_factory.mktemp("clsd")))
         yield
 
 

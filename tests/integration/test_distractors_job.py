@@ -17,6 +17,7 @@ from polyray.files import read_json
 from tasks.clsd.data import read_clsd
 from tasks.distractors.config import DistractorsConfig
 from tasks.distractors.run import estimate_distractors, run_distractors
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "configs" / "distractors" / "sample.yaml"
@@ -25,8 +26,7 @@ SAMPLE = ROOT / "configs" / "distractors" / "sample.yaml"
 @pytest.fixture(scope="module", autouse=True)
 def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        path = tmp_path_factory.mktemp("distractors") / "mlflow.db"
-        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{path}")
+        patch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path_factory.mktemp("distractors")))
         yield
 
 

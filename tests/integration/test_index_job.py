@@ -12,6 +12,7 @@ from polyray.errors import ConfigError
 from polyray.files import read_json
 from tasks.mqir.config import MqirConfig
 from tasks.mqir.run import run_mqir
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 LATE = "{kind: late, name: colbert, model: 'hashing:64', passages: {length: 40, stride: 20}%s}"
@@ -28,7 +29,7 @@ def overrides(output: Path, *systems: str) -> list[str]:
     return [
         f"systems=[{', '.join(systems)}]",
         f"output={output}",
-        f"tracking=sqlite:///{output}/mlflow.db",
+        f"tracking={new_store(output)}",
         "workers.cpus=1",
     ]
 

@@ -11,6 +11,7 @@ import pytest
 from polyray.config import load_config
 from tasks.mqir.config import MqirConfig
 from tasks.mqir.run import run_mqir
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = "systems=[{kind: bm25}, {kind: dense, name: hash, model: 'hashing:128'}]"
@@ -103,7 +104,7 @@ def write_clef(home: Path) -> None:
 def test_clef_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ray_session: None) -> None:
     write_clef(tmp_path / "clef")
     monkeypatch.setenv("CLEF_HOME", str(tmp_path / "clef"))
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path))
     overrides = [SYSTEMS, f"output={tmp_path}/runs", "languages=[de]"]
     result = run_mqir(load_config(ROOT / "configs/mqir/clef00_03.yaml", overrides, MqirConfig))
     assert result.collections["en"]["documents"] == 2
@@ -159,7 +160,7 @@ def _part(code: str, source: str, topic: tuple[str, str, str]) -> dict[str, str]
 def test_neuclir_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ray_session: None) -> None:
     write_neuclir(tmp_path / "neuclir")
     monkeypatch.setenv("NEUCLIR_HOME", str(tmp_path / "neuclir"))
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path))
     overrides = [SYSTEMS, f"output={tmp_path}/runs", "languages=[ru]"]
     result = run_mqir(load_config(ROOT / "configs/mqir/neuclir22.yaml", overrides, MqirConfig))
     found = {(s.system, s.condition.name): s for s in result.scores}

@@ -29,6 +29,7 @@ from polyray.llm.scripted import Script
 from polyray.llm.server import ScriptedServer, Seen, served
 from polyray.llm.settings import LlmSettings
 from polyray.llm.store import Answer, Store
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 OK = {"content": "1. {user}", "usage": {"prompt_tokens": 10, "completion_tokens": 5}}
@@ -597,7 +598,7 @@ def test_progress_and_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     from polyray import progress as module
     from polyray.tracking import Tracker
 
-    uri, before = f"sqlite:///{tmp_path / 'mlflow.db'}", mlflow.get_tracking_uri()
+    uri, before = new_store(tmp_path), mlflow.get_tracking_uri()
     with serving({"answers": [{"responses": [OK]}]}) as (_, url):
         settings = settings_for(
             url, trace=True, prices={"m": {"input": 1, "output": 1}}, parameters={"max_tokens": 9}

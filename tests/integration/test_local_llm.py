@@ -17,6 +17,7 @@ from polyray.config import load_config
 from polyray.files import read_json
 from tasks.distractors.config import DistractorsConfig
 from tasks.distractors.run import run_distractors
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = ("The train to Berlin leaves at seven.", "Anna bought two red apples.")
@@ -56,7 +57,7 @@ def test_its_weak_answers_are_kept_out_and_counted(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of 2 x 4 distractors asked for is made or missing, and what was refused has a reason."""
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path))
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{text}\tx\n" for text in SENTENCES), encoding="utf-8")
     given = [

@@ -17,6 +17,7 @@ from polyray.config import load_config
 from polyray.files import read_json
 from tasks.mqir.config import MqirConfig
 from tasks.mqir.run import MqirResult, run_mqir
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = (
@@ -29,7 +30,7 @@ SHARDS = 50
 
 
 def quickstart(output: Path, *more: str) -> MqirConfig:
-    overrides = [SYSTEMS, f"output={output}", f"tracking=sqlite:///{output}/mlflow.db", *more]
+    overrides = [SYSTEMS, f"output={output}", f"tracking={new_store(output)}", *more]
     return load_config(ROOT / "configs" / "quickstart.yaml", overrides, MqirConfig)
 
 
@@ -100,7 +101,7 @@ def test_tracking_has_one_parent_and_a_child_for_every_score(
     from mlflow import MlflowClient
 
     result, output = finished
-    client = MlflowClient(f"sqlite:///{output}/mlflow.db")
+    client = MlflowClient(new_store(output))
     experiment = client.get_experiment_by_name("quickstart")
     runs = client.search_runs([experiment.experiment_id], max_results=1000)
     parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
@@ -176,7 +177,7 @@ def _job(output: Path, log: Path) -> subprocess.Popen[Any]:
         "systems=[{kind: dense, name: hash, model: 'hashing:64'}]",
         "targets=[english]",
         f"output={output}",
-        f"tracking=sqlite:///{output}/mlflow.db",
+        f"tracking={new_store(output)}",
         "languages=[de]",
         "workers.shard_documents=4",
     ):

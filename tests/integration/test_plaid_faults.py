@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from polyray.files import read_json, sha256_of
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -112,7 +113,7 @@ def job(output: Path, log: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "jobs.index", "configs/index/sample.yaml", "--set", systems]
     for override in (
         f"output={output}",
-        f"tracking=sqlite:///{output}/mlflow.db",
+        f"tracking={new_store(output)}",
         "workers.shard_documents=4",
         "workers.actors=2",
         "workers.cpus=1",

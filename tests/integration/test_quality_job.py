@@ -18,6 +18,7 @@ from polyray.text.mixing import mixing_report, read_tags
 from tasks.quality.config import QualityConfig
 from tasks.quality.estimate import estimate_quality
 from tasks.quality.run import QualityResult, run_quality
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "configs" / "quality" / "sample.yaml"
@@ -26,8 +27,7 @@ SAMPLE = ROOT / "configs" / "quality" / "sample.yaml"
 @pytest.fixture(scope="module", autouse=True)
 def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        path = tmp_path_factory.mktemp("quality") / "mlflow.db"
-        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{path}")
+        patch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path_factory.mktemp("quality")))
         yield
 
 

@@ -16,6 +16,7 @@ from polyray.records import Hit
 from polyray.runs import Run
 from tasks.mqir.config import MqirConfig
 from tasks.mqir.data import read_queries
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = (
@@ -33,7 +34,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> MqirConfig:
     output = tmp_path_factory.mktemp("serve")
     overrides = [
         f"output={output}",
-        f"tracking=sqlite:///{output}/mlflow.db",
+        f"tracking={new_store(output)}",
         "languages=[de]",
         "targets=[english]",
         "native_documents=null",

@@ -25,6 +25,7 @@ from polyray.training.teacher import (
 )
 from polyray.training.teacher_report import TeacherReport
 from polyray.training.teacher_shards import LINES, teach
+from tests.stores import new_store
 from tests.unit.training.tiny_models import save_cross_encoder, save_mono_t5
 
 HASHING = {"kind": "bi-encoder", "model": "hashing:64", "scale": 20}
@@ -51,7 +52,7 @@ def config(output: Path, **given: Any) -> TeachConfig:
         "teacher": HASHING,
         "workers": {"cpus": 1},
         "output": str(output),
-        "tracking": f"sqlite:///{output}/mlflow.db",
+        "tracking": new_store(output),
     }
     values |= given
     return validated(TeachConfig, {k: v for k, v in values.items() if v is not None})

@@ -19,6 +19,7 @@ from polyray.training.examples import Examples
 from polyray.training.plan import planned, training_flop
 from polyray.training.settings import TrainingSettings
 from polyray.training.study import TrainConfig, students
+from tests.stores import new_store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,7 +33,7 @@ def config(
 ) -> TrainConfig:
     """small.yaml on a two-layer student: 12 XQuAD questions, 3 steps of 4 queries x 3 passages."""
     monkeypatch.setenv("POLYRAY_DATA", str(data_root))
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path))
     topics = read_topics(str(data_root / "xquad/queries/en_queries.tsv"), language="en")[:12]
     qrels = (data_root / "xquad/qrels/qrels.tsv").read_text().splitlines()
     right = {line.split()[0]: line.split()[2] for line in qrels if len(line.split()) > 2}

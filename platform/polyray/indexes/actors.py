@@ -1,8 +1,9 @@
-"""The Ray Data stage that all encoding shares: rows go through a pool of stateful workers."""
+"""The Ray Data stage that all encoding shares: rows go through stateful workers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from polyray.errors import PolyrayError
@@ -22,12 +23,14 @@ def map_on_actors(
     actors: int | None = None,
     cpus: int | None = None,
     whole_node: bool = False,
+    tasks: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield what ``actor(settings, threads)`` answers to each row, in any order.
 
     Every row is a block of its own, so that scheduling cannot change what a worker sees. Needs a
     running Ray unless there are no rows. With ``whole_node`` the rows are done one after another,
-    each by a worker that has all processors of the largest node. A
+    each by a worker that has all processors of the largest node. With ``tasks``, for rows that
+    need no model, processes do them that Ray keeps ready, where a pool would start its own. A
     :class:`~polyray.errors.PolyrayError` that a worker raises comes out as itself.
     """
     if not rows:
@@ -42,17 +45,36 @@ def map_on_actors(
         return
     count, width, gpus = actors_and_cpus(actors, cpus, gpu=gpu)
     data = ray.data.from_items(list(rows), override_num_blocks=len(rows))
-    mapped = data.map(
-        actor,
-        fn_constructor_args=(settings, max(1, int(width))),
-        compute=ray.data.ActorPoolStrategy(size=min(count, len(rows))),
-        num_cpus=width,
-        num_gpus=gpus,
-    )
+    size, threads = min(count, len(rows)), max(1, int(width))
+    if tasks:
+        mapped = data.map(
+            partial(_by_task, actor, settings, threads),
+            compute=ray.data.TaskPoolStrategy(size=size),
+            num_cpus=width,
+        )
+    else:
+        mapped = data.map(
+            actor,
+            fn_constructor_args=(settings, threads),
+            compute=ray.data.ActorPoolStrategy(size=size),
+            num_cpus=width,
+            num_gpus=gpus,
+        )
     try:
         yield from mapped.iter_rows()
     except RayError as error:
         raise user_error(error) from None
+
+
+def _by_task(actor: type, settings: Any, threads: int, row: dict[str, Any]) -> dict[str, Any]:
+    """A row in a process that does others, too; the worker is made once in each."""
+    answer: dict[str, Any] = _kept(actor, settings, threads)(row)
+    return answer
+
+
+@lru_cache(maxsize=1)
+def _kept(actor: type, settings: Any, threads: int) -> Any:
+    return actor(settings, threads)
 
 
 def _on_a_node(
@@ -66,14 +88,10 @@ def _on_a_node(
 
     _, width, gpus = actors_and_cpus(1, largest_node(), gpu=gpu)
 
-    def work(row: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = actor(settings, max(1, int(width)))(row)
-        return answer
-
-    task = ray.remote(num_cpus=width, num_gpus=gpus, max_retries=_FAULTS)(work)
+    task = ray.remote(num_cpus=width, num_gpus=gpus, max_retries=_FAULTS)(_by_task)
     for row in rows:
         try:
-            yield ray.get(task.remote(row))
+            yield ray.get(task.remote(actor, settings, max(1, int(width)), row))
         except RayError as error:
             raise user_error(error) from None
 

@@ -113,7 +113,16 @@ class OpenAIWorker:
                 self._address,
                 cast_to=httpx2.Response,
                 body=dict(call.body),
-                options={"headers": headers},
+                # All are said: the client makes every default anew, as a deep copy, for each call.
+                options={
+                    "headers": headers,
+                    "idempotency_key": call.key,
+                    "params": {},
+                    "max_retries": 0,
+                    "timeout": None,
+                    "follow_redirects": False,
+                    "extra_json": None,
+                },
             )
             return of_body(self._clean(response.content))
         except openai.APIStatusError as error:

@@ -15,6 +15,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ class _Worker:
             from polyray.models.late import load_late
 
             self._bound_threads()
-            self._encoder = PassageEncoder(load_late(self._settings.encoder))
+            self._encoder = PassageEncoder(partial(load_late, self._settings.encoder))
         return self._encoder
 
     def _bound_threads(self) -> None:
@@ -149,9 +150,13 @@ class Stages:
     actors: int | None
     cpus: int | None
     encoded: int = 0
+    left_to_encode: bool = True
+    """Whether the sample left passages, so that encoding needs the model."""
 
-    def run(self, stage: str, shards: Sequence[PlaidShard], given: str, **expected: Any) -> None:
-        """Do what is not whole yet of one stage."""
+    def run(
+        self, stage: str, shards: Sequence[PlaidShard], given: str, *, model: bool, **expected: Any
+    ) -> None:
+        """Do what is not whole yet of one stage; ``model`` says whether it needs the model."""
         pending = [
             shard
             for shard in shards
@@ -160,7 +165,7 @@ class Stages:
         self.progress(stage, len(shards) - len(pending), len(shards))
         rows = [asdict(shard) | {"stage": stage, "given": given} for shard in pending]
         done = len(shards) - len(pending)
-        for answer in self._spread(rows, gpu=stage != "split"):
+        for answer in self._spread(rows, gpu=model, tasks=not model):
             done += 1
             self.encoded += answer["encoded"]
             self.progress(stage, done, len(shards))
@@ -172,7 +177,7 @@ class Stages:
             self.progress(stage, 1, 1)
 
     def _spread(
-        self, rows: list[dict[str, Any]], *, gpu: bool, whole_node: bool = False
+        self, rows: list[dict[str, Any]], *, gpu: bool, **how: bool
     ) -> Iterator[dict[str, Any]]:
         on_gpu = gpu and self.settings.encoder.device.startswith("cuda")
         yield from self.spread(
@@ -182,7 +187,7 @@ class Stages:
             gpu=on_gpu,
             actors=self.actors,
             cpus=self.cpus,
-            whole_node=whole_node,
+            **how,
         )
 
     def split(self, offset: int = 0, chunk: int = 0) -> list[dict[str, Any]]:
@@ -190,7 +195,7 @@ class Stages:
 
         ``offset`` and ``chunk`` are the first numbers to give out.
         """
-        self.run("split", self.shards, "")
+        self.run("split", self.shards, "", model=False)
         facts = [read_json(shard.files["split"]) for shard in self.shards]
         placed = []
         for shard, fact in zip(self.shards, facts, strict=True):
@@ -219,7 +224,8 @@ class Stages:
         del sample
         shards = [shard for shard, count in zip(self.shards, counts, strict=True) if count]
         sample_sha256 = sha256_of(file)
-        self.run("sample", shards, sample_sha256, sample_sha256=sample_sha256)
+        self.run("sample", shards, sample_sha256, model=True, sample_sha256=sample_sha256)
+        self.left_to_encode = size < passages
         done = self.folder / WORK / "codec.json"
         samples = [sha256_of(shard.files["sample"]) for shard in shards]
         if not whole(done, samples=samples):
@@ -228,7 +234,8 @@ class Stages:
 
     def encode(self, codec_sha256: str) -> list[dict[str, Any]]:
         """Stage 3; returns the chunks' facts, in order."""
-        self.run("encode", self.shards, codec_sha256, codec_sha256=codec_sha256)
+        model = self.left_to_encode
+        self.run("encode", self.shards, codec_sha256, model=model, codec_sha256=codec_sha256)
         return [read_json(shard.files["encode"]) for shard in self.shards]
 
     def lists(self, chunks: int, centroids: int, shards: int) -> None:

@@ -8,7 +8,7 @@ sorted by length and batched inside the shard, never across.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,10 +106,12 @@ class PassageEncoder:
     """Stages 2 and 3: encodes the sampled passages of a shard, then the rest, and compresses all.
 
     No passage is encoded twice: the sample's vectors, float16, are kept until they are compressed.
+    ``load`` gives the model, and is called when the first passage has to be encoded.
     """
 
-    def __init__(self, encoder: LateEncoder) -> None:
-        self._encoder = encoder
+    def __init__(self, load: Callable[[], LateEncoder]) -> None:
+        self._load = load
+        self._encoder: LateEncoder | None = None
         self._codec: dict[str, dict[str, Any]] = {}
 
     def sample(self, shard: PlaidShard, sample_sha256: str) -> dict[str, Any]:
@@ -143,12 +145,17 @@ class PassageEncoder:
         texts = _texts(shard)
         chosen = _chosen(shard, len(texts))
         rest = np.setdiff1d(np.arange(len(texts)), chosen)
-        known, known_lengths, truncated = self._sampled(shard)
-        fresh, fresh_lengths, cut_off = self._vectors([texts[place] for place in rest])
         lengths: np.ndarray = np.zeros(len(texts), np.int64)
-        lengths[chosen], lengths[rest] = known_lengths, fresh_lengths
-        vectors = _in_order(lengths, ((chosen, known), (rest, fresh)), self._encoder.dim)
-        codes, residuals = compress(torch.from_numpy(vectors), self._codec_of(shard))
+        parts, truncated = [], 0
+        if len(chosen):
+            known, lengths[chosen], truncated = _sampled(shard)
+            parts.append((chosen, known))
+        if len(rest):
+            fresh, lengths[rest], cut_off = self._vectors([texts[place] for place in rest])
+            parts.append((rest, fresh))
+            truncated += cut_off
+        vectors = _in_order(lengths, parts)
+        codes, residuals = compress(torch.from_numpy(vectors), self._codec_of(shard, codec_sha256))
         files = chunk_files(Path(shard.folder), shard.chunk)
         save_tensor(files["codes"], codes)
         save_tensor(files["residuals"], residuals)
@@ -159,7 +166,7 @@ class PassageEncoder:
             "passages": len(texts),
             "embeddings": int(lengths.sum()),
             "encoded": len(rest),
-            "truncated": truncated + cut_off,
+            "truncated": truncated,
             "codec_sha256": codec_sha256,
             "documents_sha256": shard.sha256,
             "files": hashes(Path(shard.folder), *files.values()),
@@ -173,36 +180,34 @@ class PassageEncoder:
 
         from polyray.models.late import check_rows
 
-        if not texts:
-            return np.zeros((0, self._encoder.dim), np.float16), [], 0
+        if self._encoder is None:
+            self._encoder = self._load()
         rows = self._encoder.encode_passages(texts)
         check_rows(rows, self._encoder)
         stacked = np.concatenate(rows).astype(np.float16)
         return stacked, list(map(len, rows)), self._encoder.truncated(texts, passages=True)
 
-    def _sampled(self, shard: PlaidShard) -> tuple[np.ndarray, np.ndarray, int]:
-        import numpy as np
-
-        files = shard.files
-        if not files["sample"].is_file():
-            return np.zeros((0, self._encoder.dim), np.float16), np.zeros(0, np.int32), 0
-        lengths = np.load(files["lengths"])
-        return np.load(files["vectors"]), lengths, read_json(files["sample"])["truncated"]
-
-    def _codec_of(self, shard: PlaidShard) -> dict[str, Any]:
-        if shard.folder not in self._codec:
-            self._codec[shard.folder] = read_codec(Path(shard.folder))
-        return self._codec[shard.folder]
+    def _codec_of(self, shard: PlaidShard, codec_sha256: str) -> dict[str, Any]:
+        if codec_sha256 not in self._codec:
+            self._codec = {codec_sha256: read_codec(Path(shard.folder))}
+        return self._codec[codec_sha256]
 
 
-def _in_order(
-    lengths: np.ndarray, parts: Sequence[tuple[np.ndarray, np.ndarray]], dim: int
-) -> np.ndarray:
+def _sampled(shard: PlaidShard) -> tuple[np.ndarray, np.ndarray, int]:
+    """What :meth:`PassageEncoder.sample` has left of a shard."""
+    import numpy as np
+
+    files = shard.files
+    truncated = read_json(files["sample"])["truncated"]
+    return np.load(files["vectors"]), np.load(files["lengths"]), truncated
+
+
+def _in_order(lengths: np.ndarray, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """One float16 matrix in passage order from parts that hold some of the passages each."""
     import numpy as np
 
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    ordered: np.ndarray = np.zeros((int(offsets[-1]), dim), np.float16)
+    ordered: np.ndarray = np.zeros((int(offsets[-1]), parts[0][1].shape[1]), np.float16)
     for places, vectors in parts:
         start = 0
         for place in places:
