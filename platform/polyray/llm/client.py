@@ -122,6 +122,8 @@ class OpenAIWorker:
                     "timeout": None,
                     "follow_redirects": False,
                     "extra_json": None,
+                    "security": {"bearer_auth": True},
+                    "post_parser": openai.NOT_GIVEN,
                 },
             )
             return of_body(self._clean(response.content))
@@ -166,7 +168,19 @@ def _http_client(longest: int) -> Any:
     import aiohttp
     import httpx2
 
-    address = cache(httpx2.URL)
+    address, unsent = cache(httpx2.URL), httpx2.ByteStream(b"")
+
+    class Read(httpx2.Response):
+        """A response whose body is all there, and goes through none of httpx's decoders."""
+
+        def __init__(self, status: int, headers: Any, body: bytes, request: Any) -> None:
+            super().__init__(status, headers=headers, stream=unsent, request=request)
+            self._body, self.is_closed = body, True
+
+        @property
+        def content(self) -> bytes:
+            """The body, unpacked."""
+            return self._body
 
     class Direct(httpx2.AsyncClient):
         """Sends requests by one aiohttp session, made in the loop that sends first."""
@@ -177,11 +191,9 @@ def _http_client(longest: int) -> Any:
             """The request; of what httpx would add, these requests need nothing."""
             if any(given.get(name) for name in ("params", "data", "files", "json")):
                 return super().build_request(method, url, **given)
-            headers = given.get("headers")
-            request = httpx2.Request(
-                method, address(url), headers=headers, content=given.get("content")
-            )
-            request.extensions = {"url": url, "headers": headers}
+            headers, body = given.get("headers"), given.get("content")
+            request = httpx2.Request(method, address(url), headers=headers, stream=unsent)
+            request.extensions = {"url": url, "headers": headers, "body": body}
             return request
 
         async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
@@ -196,18 +208,14 @@ def _http_client(longest: int) -> Any:
             async with self._session.request(
                 request.method,
                 url,
-                data=request.content,
+                data=request.extensions["body"],
                 headers=request.extensions["headers"],
                 allow_redirects=False,
                 proxy=_proxy(url),
             ) as answer:
                 body = await _read(answer, longest)
-                return httpx2.Response(
-                    answer.status,
-                    headers=[(k, v) for k, v in answer.headers.items() if k.lower() in _KEPT],
-                    content=body,
-                    request=request,
-                )
+                kept = [(k, v) for k, v in answer.headers.items() if k.lower() in _KEPT]
+                return Read(answer.status, kept, body, request)
 
         async def aclose(self) -> None:
             """Close all connections."""
