@@ -68,7 +68,7 @@ class Choice(Settings):
         return number.choice(self.values)
 
 
-VariantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Axis = Annotated[Grid | Uniform | Choice, Field(discriminator="kind")]
 
 
@@ -126,13 +126,13 @@ class TrainConfig(Settings):
     """
 
     kind: Literal["train"]
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    name: Name
     student: LateSettings
     source: ExampleSource
     recipes: dict[str, Recipe] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(42,), min_length=1)
     training: TrainingSettings = TrainingSettings()
-    variants: dict[VariantName, dict[str, Any]] = Field(default_factory=dict)
+    variants: dict[Name, dict[str, Any]] = Field(default_factory=dict)
     validation: ValidationSource | None = None
     search: Search | None = None
     asha: Asha | None = None
@@ -152,12 +152,7 @@ class TrainConfig(Settings):
             raise ValueError("training.validate_every and validation belong together")
         if self.asha is not None and not measured:
             raise ValueError("asha needs a validation")
-        for name in self.variants:
-            _, training = self.variant(name)
-            for point in self.search.points() if self.search else []:
-                changed(training, point, "search")
-        for point in self.search.points() if self.search else []:
-            changed(self.training, point, "search")
+        list(_trials(self))  # raises for settings that are none
         return self
 
     def variant(self, name: str) -> tuple[LateSettings, TrainingSettings]:
