@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -47,7 +48,9 @@ def job_main(
 def run(job: Callable[[], None]) -> None:
     """Do the job and exit: status 0, 2 after a user's error, 143 after SIGTERM."""
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(run_guarded(job))
+    status = run_guarded(job)
+    gc.freeze()  # the interpreter, on its way out, else looks through all that torch has made
+    sys.exit(status)
 
 
 def _terminated(number: int, _frame: Any) -> None:

@@ -189,7 +189,7 @@ def _job(output: Path, log: Path) -> subprocess.Popen[Any]:
             env={**environment, "PYTHONPATH": f"{ROOT / 'platform'}{os.pathsep}{ROOT}"},
             stdout=out,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            process_group=0,
         )
 
 

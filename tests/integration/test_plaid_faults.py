@@ -126,7 +126,7 @@ def job(output: Path, log: Path) -> subprocess.Popen[bytes]:
             env=environment(),
             stdout=handle,
             stderr=handle,
-            start_new_session=True,
+            process_group=0,
         )
 
 

@@ -7,8 +7,9 @@ leave open is settled at every call: the Searcher keeps those of the first ``k``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -73,7 +74,10 @@ class PlaidSearch(BaseModel):
 
 
 class PlaidIndex:
-    """Opened for search; with ``memory_map`` codes and residuals stay on disk."""
+    """Opened for search; with ``memory_map`` codes and residuals stay on disk.
+
+    Codes and residuals are loaded at the first search: a job that only builds does without.
+    """
 
     def __init__(self, folder: Path, *, memory_map: bool = False) -> None:
         """Open a whole index; raises :class:`~polyray.errors.IndexDamaged` otherwise."""
@@ -88,13 +92,18 @@ class PlaidIndex:
         self._documents: np.ndarray = names.indices.to_numpy(zero_copy_only=False)
         self._doc_ids: list[str] = names.dictionary.to_pylist()
         self._deleted: np.ndarray = table["deleted"].to_numpy()
-        self._ranker = ranker(folder, memory_map)
-        if len(self._ranker.doclens) != len(self._documents):
-            raise IndexDamaged(
-                f"{folder}: ids.parquet does not fit the chunks: remove it and rerun"
-            )
+        self._memory_map = memory_map
         self._live = int((~self._deleted).sum())
         self._live_documents = len(np.unique(self._documents[~self._deleted]))
+
+    @cached_property
+    def _ranker(self) -> Any:
+        loaded = ranker(self.folder, self._memory_map)
+        if len(loaded.doclens) != len(self._documents):
+            raise IndexDamaged(
+                f"{self.folder}: ids.parquet does not fit the chunks: remove it and rerun"
+            )
+        return loaded
 
     def __len__(self) -> int:
         """Passages that can be found."""
