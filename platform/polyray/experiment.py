@@ -18,9 +18,9 @@ from polyray.files import atomic_path, read_json, write_json
 
 __all__ = ["Experiment"]
 
-NOT_HASHED = ("output", "tracking", "workers", "groups")
-"""Settings that cannot change a figure: where results go, how many workers there are, which
-systems stand together in a table."""
+NOT_HASHED = ("output", "answers", "tracking", "workers", "groups")
+"""Settings that cannot change a figure: where results and LLM answers go, how many workers there
+are, which systems stand together in a table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,8 @@ class DistractorsConfig(Settings):
     checks: DistractorLimits = DistractorLimits()
     judge: JudgeSettings | None = None
     output: str = "runs"
+    answers: str | None = None
+    """The SQLite file of LLM answers, on a local disk; else ``<output>/llm/answers.sqlite``."""
     tracking: str | None = None
 
     @model_validator(mode="after")

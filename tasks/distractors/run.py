@@ -10,12 +10,13 @@ from typing import Any
 from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import atomic_path, read_json, write_json
+from polyray.llm.settings import answers_file
 from polyray.progress import Progress
 from tasks.distractors.config import DistractorsConfig, LlmGenerator
 from tasks.distractors.data import Made, Pair, input_digests, read_pairs, write_clsd
 from tasks.distractors.generate import Part, by_llm, by_rules, judged, llm_items
 
-__all__ = ["DistractorsResult", "estimate_distractors", "run_distractors", "store_path"]
+__all__ = ["DistractorsResult", "estimate_distractors", "run_distractors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,6 @@ class DistractorsResult:
     parts: dict[str, Part]
     made_languages: list[str]
     notes: list[str]
-
-
-def store_path(output: str) -> Path:
-    """Where LLM answers are kept, for all experiments of one output folder."""
-    return Path(output).absolute() / "llm" / "answers.sqlite"
 
 
 def run_distractors(config: DistractorsConfig) -> DistractorsResult:
@@ -65,7 +61,7 @@ def run_distractors(config: DistractorsConfig) -> DistractorsResult:
 
 
 def _part(config: DistractorsConfig, pairs: list[Pair], code: str, progress: Progress) -> Part:
-    store = store_path(config.output)
+    store = answers_file(config.output, config.answers)
     if config.generator.kind == "llm" or config.judge is not None:
         store.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(config.generator, LlmGenerator):
@@ -124,7 +120,7 @@ def estimate_distractors(config: DistractorsConfig) -> Table:
         pairs = read_pairs(config)
         for code in config.wanted:
             items = llm_items(config, generator, pairs, code, 0)
-            found = estimate(items, generator.engine, store_path(config.output))
+            found = estimate(items, generator.engine, answers_file(config.output, config.answers))
             cells = (found.requests, found.stored, found.input_tokens, found.output_tokens)
             rows.append([f"{code}, round 1", *cells, found.usd, found.usd_at_most])
     columns = ["asked for", "requests", "stored", "input tokens", "output tokens"]

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
+from polyray.collections.query_sources import Mix, TopicsSource
 from polyray.config import Settings
 from polyray.languages import check_codes
 from polyray.records import Field as TopicField
 from polyray.retrieve.settings import FusionSystem, System, Workers
-from polyray.text.lexicon_hygiene import HygieneSettings
-from polyray.text.switch_settings import SwitchOptions
 
-__all__ = ["DocumentsSource", "FileMix", "LexiconMix", "MqirConfig", "QrelsSource", "TopicsSource"]
+__all__ = ["DocumentsSource", "MqirConfig", "QrelsSource"]
 
 
 class DocumentsSource(Settings):
@@ -37,47 +30,6 @@ class QrelsSource(Settings):
     """Judgments; a language in the path is that of the documents."""
 
     path: str
-
-
-class TopicsSource(Settings):
-    """Topics of one variant; ``source`` chooses among several translations in one file."""
-
-    path: str
-    format: str | None = None
-    source: str | None = None
-
-
-class FileMix(Settings):
-    """Mixed queries that people wrote."""
-
-    kind: Literal["file"]
-    path: str
-    format: str | None = None
-    source: str | None = None
-
-
-class LexiconMix(Settings):
-    """English queries, each word that the lexicon has switched with probability ``rate``.
-
-    ``options`` are variants of the procedure, ``clean`` rules for what the lexicon drops first;
-    where they are not given they stand in no dump, so that they change no experiment's hash.
-    """
-
-    kind: Literal["lexicon"]
-    lexicon: str
-    rate: float = Field(default=0.5, ge=0, le=1)
-    seed: int = 42
-    options: SwitchOptions | None = None
-    clean: HygieneSettings | None = None
-
-    @model_serializer(mode="wrap")
-    def _given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values: dict[str, Any] = dump(self)
-        unset = [name for name in ("options", "clean") if getattr(self, name) is None]
-        return {name: value for name, value in values.items() if name not in unset}
-
-
-Mix = Annotated[FileMix | LexiconMix, Field(discriminator="kind")]
 
 
 class Queries(Settings):

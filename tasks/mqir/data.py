@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import glob
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from polyray.collections.lexicon import read_lexicon, read_weighted_lexicon
-from polyray.collections.topics import read_topics
-from polyray.errors import InputError, Problem
-from polyray.files import resolve
-from polyray.languages import language
+from polyray.collections.query_sources import read_mix, read_source
 from polyray.records import Query, Topic
-from polyray.text.lexicon_hygiene import clean_lexicon
-from polyray.text.switch_settings import SwitchOptions, SwitchSettings
-from polyray.text.switching import Switcher, rates
-from tasks.mqir.config import FileMix, LexiconMix, MqirConfig, TopicsSource
+from tasks.mqir.config import MqirConfig
 
-__all__ = ["Condition", "QuerySets", "conditions", "place", "read_queries"]
+__all__ = ["Condition", "QuerySets", "conditions", "read_queries"]
 
 Variant = Literal["native", "english", "mixed"]
 Scenario = Literal["MonoIR", "CLIR", "MQIR"]
@@ -76,20 +67,6 @@ def native_documents(config: MqirConfig) -> list[str]:
     return [code for code in config.languages if wanted is None or code in wanted]
 
 
-def place(path: str, code: str) -> str:
-    """A path with the language filled in and prefixes resolved; ``irds:`` ids stay.
-
-    ``{language}`` is the ISO 639-1 code, ``{LANGUAGE}`` the same in capitals, ``{iso3}`` the ISO
-    639-3 code.
-
-    >>> place("irds:neuclir/1/{language}", "fa"), place("/data/{iso3}.jsonl", "zh")
-    ('irds:neuclir/1/fa', '/data/zho.jsonl')
-    """
-    filled = path.replace("{language}", code).replace("{LANGUAGE}", code.upper())
-    filled = filled.replace("{iso3}", language(code).iso3)
-    return filled if filled.startswith("irds:") else str(resolve(filled))
-
-
 @dataclass(frozen=True, slots=True)
 class QuerySets:
     """Query text by (language, variant), and what had to be reported about them."""
@@ -107,17 +84,15 @@ def read_queries(config: MqirConfig) -> QuerySets:
 
     Raises :class:`~polyray.errors.InputError` where a set lacks topics that the English one has.
     """
-    english = _topics(config.queries.english, "en")
+    english = read_source(config.queries.english, "en")
     sets: dict[tuple[str, str], list[Topic]] = {("en", "english"): english}
     switched: dict[str, Any] = {}
     for code in config.languages:
-        sets[code, "native"] = _topics(config.queries.native, code)
-        mix = config.queries.mixed
-        if isinstance(mix, FileMix):
-            source = TopicsSource(path=mix.path, format=mix.format, source=mix.source)
-            sets[code, "mixed"] = _topics(source, code)
-        elif isinstance(mix, LexiconMix):
-            sets[code, "mixed"], switched[code] = _switched(english, mix, code)
+        sets[code, "native"] = read_source(config.queries.native, code)
+        if config.queries.mixed is not None:
+            sets[code, "mixed"], told = read_mix(config.queries.mixed, english, code)
+            if told:
+                switched[code] = told
     field = config.queries.field
     queries = {
         key: [topic.query(field, variant=key[1]) for topic in topics]
@@ -137,27 +112,6 @@ def read_queries(config: MqirConfig) -> QuerySets:
     return QuerySets(queries, facts)
 
 
-def _switched(
-    english: list[Topic], mix: LexiconMix, code: str
-) -> tuple[list[Topic], dict[str, Any]]:
-    """The mixed topics of one language and what is reported: rates, and what options did."""
-    options = mix.options or SwitchOptions()
-    path = place(mix.lexicon, code)
-    weighted = options.choice == "weight"
-    lexicon: Any = read_weighted_lexicon(path) if weighted else read_lexicon(path)
-    facts: dict[str, Any] = {}
-    if mix.clean is not None:
-        lexicon, report = clean_lexicon(lexicon, mix.clean, source="en", target=code)
-        facts["clean"] = report.facts()
-    settings = SwitchSettings(rate=mix.rate, seed=mix.seed, **options.model_dump())
-    switcher = Switcher(lexicon, settings)
-    made = list(switcher.topics(english, code))
-    counts = rates(part for one in made for part in (one.title, one.description))
-    if switcher.used:
-        facts["used"] = switcher.used
-    return [one.topic for one in made], counts | facts
-
-
 def _missing(sets: dict[tuple[str, str], list[Topic]]) -> Iterator[tuple[str, list[str]]]:
     """Topics that some other variant has and this one lacks, by set."""
     union = {topic.topic_id for topics in sets.values() for topic in topics}
@@ -165,21 +119,3 @@ def _missing(sets: dict[tuple[str, str], list[Topic]]) -> Iterator[tuple[str, li
         absent = sorted(union - {topic.topic_id for topic in topics})
         if absent:
             yield f"{code}.{variant}", absent
-
-
-def _topics(source: TopicsSource, code: str) -> list[Topic]:
-    """The topics of one language; a glob stands for several files, in sorted order."""
-    path = place(source.path, code)
-    files = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
-    if not files:
-        raise InputError(Problem(path, None, "no files there", "check the path"))
-    topics = [
-        topic
-        for file in files
-        for topic in read_topics(file, format=source.format, language=code, source=source.source)
-    ]
-    counts = Counter(topic.topic_id for topic in topics)
-    twice = [topic_id for topic_id, count in counts.items() if count > 1]
-    if twice:
-        raise InputError(Problem(path, None, f"topics in more than one file: {', '.join(twice)}"))
-    return topics

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from polyray.collections.qrels import read_qrels
+from polyray.collections.query_sources import place
 from polyray.collections.store import DocumentStore
 from polyray.evaluation.measures import Evaluation, evaluate, parse_measures
 from polyray.evaluation.tables import Table
@@ -19,7 +20,7 @@ from polyray.retrieve.kinds import DenseRetriever, LateRetriever, fuse
 from polyray.retrieve.settings import FusionSystem, System
 from polyray.runs import Run
 from tasks.mqir.config import MqirConfig
-from tasks.mqir.data import Condition, QuerySets, conditions, place, read_queries
+from tasks.mqir.data import Condition, QuerySets, conditions, read_queries
 from tasks.mqir.systems import Systems
 
 __all__ = ["MqirResult", "Score", "run_mqir"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from polyray.collections.documents import read_documents
+from polyray.collections.query_sources import place
 from polyray.collections.store import DocumentStore, fingerprint
 from polyray.errors import ConfigError
 from polyray.experiment import Experiment
@@ -18,7 +19,7 @@ from polyray.retrieve.builder import Builder, Report
 from polyray.retrieve.kinds import FusionRetriever
 from polyray.retrieve.settings import Bm25System, DenseSystem, FusionSystem, LateSystem
 from tasks.mqir.config import MqirConfig
-from tasks.mqir.data import QuerySets, native_documents, place
+from tasks.mqir.data import QuerySets, native_documents
 
 __all__ = ["Systems", "document_languages"]
 

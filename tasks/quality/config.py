@@ -106,6 +106,8 @@ class QualityConfig(Settings):
     preferences: str | None = None
     tagger: TaggerName = "any"
     output: str = "runs"
+    answers: str | None = None
+    """The SQLite file of LLM answers, on a local disk; else ``<output>/llm/answers.sqlite``."""
     tracking: str | None = None
 
     @field_validator("languages")

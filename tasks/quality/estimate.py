@@ -5,10 +5,10 @@ from __future__ import annotations
 from polyray.evaluation.tables import Cell, Table
 from polyray.llm.engine import estimate
 from polyray.llm.prices import Estimate
+from polyray.llm.settings import answers_file
 from tasks.quality.config import LlmTags, QualityConfig
 from tasks.quality.data import read_query_sets
 from tasks.quality.llm import rating_items, tag_items
-from tasks.quality.run import store_path
 
 __all__ = ["estimate_quality"]
 
@@ -16,7 +16,7 @@ __all__ = ["estimate_quality"]
 def estimate_quality(config: QualityConfig) -> Table:
     """One row for each thing that an LLM is asked; nothing is sent."""
     sets, _ = read_query_sets(config)
-    store = store_path(config.output)
+    store = answers_file(config.output, config.answers)
     rows: list[list[Cell]] = []
 
     def note(what: str, found: Estimate) -> None:

@@ -12,6 +12,7 @@ from polyray.errors import InputError, Problem
 from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import resolve
+from polyray.llm.settings import answers_file
 from polyray.progress import Progress
 from polyray.text.mixing import mixing_report, write_tags
 from polyray.text.parts_of_speech import PosTagger, find_tagger
@@ -21,7 +22,7 @@ from tasks.quality.data import QuerySet, SetKey, input_digests, read_query_sets,
 from tasks.quality.human import Judgment, QueryKey, read_preferences, read_ratings
 from tasks.quality.measure import Tags, english_words
 
-__all__ = ["QualityResult", "Quality", "run_quality", "store_path"]
+__all__ = ["QualityResult", "Quality", "run_quality"]
 
 
 @dataclass(slots=True)
@@ -58,11 +59,6 @@ class QualityResult:
     tables: list[Table]
     quality: Quality
     notes: list[str]
-
-
-def store_path(output: str) -> Path:
-    """Where LLM answers are kept, for all experiments of one output folder."""
-    return Path(output).absolute() / "llm" / "answers.sqlite"
 
 
 def run_quality(config: QualityConfig) -> QualityResult:
@@ -148,7 +144,9 @@ def _by_llm(
     """The store of answers is what a second start reads; the files are for others to use."""
     from tasks.quality.llm import ask_tags
 
-    parts = ask_tags(quality.sets, source, store_path(quality.config.output), progress)
+    parts = ask_tags(
+        quality.sets, source, answers_file(quality.config.output, quality.config.answers), progress
+    )
     missing: Mapping[SetKey, dict[str, int]] = {
         key: part.facts["missing"] for key, part in parts.items() if part.facts["missing"]
     }
@@ -177,7 +175,9 @@ def _rate(quality: Quality, progress: Progress) -> None:
         return
     from tasks.quality.llm import ask_ratings
 
-    part = ask_ratings(quality.sets, ratings, store_path(quality.config.output), progress)
+    part = ask_ratings(
+        quality.sets, ratings, answers_file(quality.config.output, quality.config.answers), progress
+    )
     quality.llm_ratings = part.values
     if part.facts["missing"]:
         quality.facts["missing_ratings"] = part.facts["missing"]

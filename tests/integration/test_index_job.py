@@ -10,6 +10,8 @@ from jobs.index import IndexConfig, run_index
 from polyray.config import load_config
 from polyray.errors import ConfigError
 from polyray.files import read_json
+from polyray.indexes.plaid.update import settings_of, update_plaid
+from polyray.records import Document
 from tasks.mqir.config import MqirConfig
 from tasks.mqir.run import run_mqir
 from tests.stores import new_store
@@ -54,6 +56,12 @@ def test_indexes_are_made_once_and_described(tmp_path: Path, ray_session: None) 
     assert late["plaid.ncells"] == "by k, as colbert-ai"
     run_index(config)
     assert before == {folder: (folder / "manifest.json").stat().st_mtime_ns for folder in folders}
+
+    # documents go and come with nothing named but the folder
+    corrected = Document("doc-0001", "Corrected: the boulders were never ordered.")
+    changed = update_plaid(folders[2], add=[corrected], delete=["doc-0001", "doc-0002"])
+    assert changed["documents"] == 199
+    assert settings_of(folders[2]).encoder.model == "hashing:64"
 
 
 def test_late_interaction_in_the_study_whole_and_in_parts(

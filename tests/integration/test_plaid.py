@@ -531,6 +531,8 @@ def test_damage_and_misuse_are_named(tmp_path: Path, collection: list[Document])
     built(folder, collection[:20])
     with pytest.raises(ConfigError, match="32 dimensions"):
         PlaidIndex(folder).passages([np.zeros((2, 16), np.float32)], 10, PlaidSearch())
+    with pytest.raises(ConfigError, match=r"does not say codec, encoder.* give the settings"):
+        update_plaid(folder, delete=["d3"])
     with pytest.raises(IndexDamaged, match="other settings"):
         build_plaid(
             folder,

@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from polyray.collections.lexicon import read_lexicon
+from polyray.collections.lexicon import read_lexicon, read_weighted_lexicon
 from polyray.collections.topics import read_topics
 from polyray.config import Settings
 from polyray.errors import InputError, Problem
 from polyray.files import resolve
 from polyray.languages import language
 from polyray.records import Topic
-from polyray.text.switching import switch_topics
+from polyray.text.lexicon_hygiene import HygieneSettings, clean_lexicon
+from polyray.text.switch_settings import SwitchOptions, SwitchSettings
+from polyray.text.switching import Switcher, rates
 
 __all__ = ["FileMix", "LexiconMix", "Mix", "TopicsSource", "place", "read_mix", "read_source"]
 
@@ -40,12 +42,24 @@ class FileMix(TopicsSource):
 
 
 class LexiconMix(Settings):
-    """English queries, each word that the lexicon has switched with probability ``rate``."""
+    """English queries, each word that the lexicon has switched with probability ``rate``.
+
+    ``options`` are variants of the procedure, ``clean`` rules for what the lexicon drops first;
+    where they are not given they stand in no dump, so that they change no experiment's hash.
+    """
 
     kind: Literal["lexicon"]
     lexicon: str
     rate: float = Field(default=0.5, ge=0, le=1)
     seed: int = 42
+    options: SwitchOptions | None = None
+    clean: HygieneSettings | None = None
+
+    @model_serializer(mode="wrap")
+    def _given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dump(self)
+        unset = [name for name in ("options", "clean") if getattr(self, name) is None]
+        return {name: value for name, value in values.items() if name not in unset}
 
 
 Mix = Annotated[FileMix | LexiconMix, Field(discriminator="kind")]
@@ -89,8 +103,21 @@ def read_source(source: TopicsSource, code: str) -> list[Topic]:
 
 
 def read_mix(mix: Mix, english: Iterable[Topic], code: str) -> tuple[list[Topic], dict[str, Any]]:
-    """Mixed topics of one language, and how much was switched where a lexicon makes them."""
+    """Mixed topics of one language; where a lexicon makes them, what was switched and dropped."""
     if isinstance(mix, FileMix):
         return read_source(mix, code), {}
-    lexicon = read_lexicon(place(mix.lexicon, code))
-    return switch_topics(english, lexicon, rate=mix.rate, seed=mix.seed, language=code)
+    options = mix.options or SwitchOptions()
+    path = place(mix.lexicon, code)
+    weighted = options.choice == "weight"
+    lexicon: Any = read_weighted_lexicon(path) if weighted else read_lexicon(path)
+    facts: dict[str, Any] = {}
+    if mix.clean is not None:
+        lexicon, report = clean_lexicon(lexicon, mix.clean, source="en", target=code)
+        facts["clean"] = report.facts()
+    settings = SwitchSettings(rate=mix.rate, seed=mix.seed, **options.model_dump())
+    switcher = Switcher(lexicon, settings)
+    made = list(switcher.topics(english, code))
+    counts = rates(part for one in made for part in (one.title, one.description))
+    if switcher.used:
+        facts["used"] = switcher.used
+    return [one.topic for one in made], counts | facts

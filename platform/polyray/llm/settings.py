@@ -6,12 +6,14 @@ A key is never part of them: ``api_key_env`` is the *name* of an environment var
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from polyray.config import Settings
+from polyray.files import resolve
 
 __all__ = [
     "Budget",
@@ -23,6 +25,7 @@ __all__ = [
     "Provider",
     "Retries",
     "ScriptedProvider",
+    "answers_file",
 ]
 
 
@@ -155,6 +158,13 @@ class Budget(Settings):
 
     usd: float | None = Field(default=None, ge=0)
     requests: int | None = Field(default=None, ge=0)
+
+
+def answers_file(output: str, answers: str | None) -> Path:
+    """The store of LLM answers: ``answers``, or one for all experiments of an output folder."""
+    if answers is not None:
+        return resolve(answers).absolute()
+    return Path(output).absolute() / "llm" / "answers.sqlite"
 
 
 class LlmSettings(Settings):

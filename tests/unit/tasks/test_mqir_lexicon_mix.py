@@ -7,10 +7,13 @@ from typing import Any
 
 import yaml
 
+from polyray.collections.query_sources import LexiconMix
 from polyray.config import canonical, validated
 from polyray.text.switch_settings import SwitchOptions
-from tasks.mqir.config import LexiconMix, MqirConfig
+from tasks.mqir.config import MqirConfig
 from tasks.mqir.data import read_queries
+from tasks.quality.config import QualityConfig
+from tasks.quality.data import read_query_sets
 
 PLAIN = {"kind": "lexicon", "lexicon": "en-{language}.tsv"}
 
@@ -60,6 +63,18 @@ def test_options_reach_the_queries(tmp_path: Path) -> None:
     assert facts["clean"]["dropped"] == {"stop word": 1, "wrong script": 1}
     assert facts["used"]["stop words"].startswith("packaged English")
     assert (facts["replaced"], facts["replaceable"], facts["tokens"]) == (2, 2, 3)
+
+
+def test_quality_measures_the_same_mixed_queries(tmp_path: Path) -> None:
+    values = config(tmp_path, options={"content_words": True}, clean={}).queries.model_dump()
+    studied = read_queries(config(tmp_path, options={"content_words": True}, clean={}))
+    values["name"] = "title"
+    del values["field"]
+    given = {"kind": "quality", "name": "x", "languages": ["de"], "queries": [values]}
+    sets, facts = read_query_sets(validated(QualityConfig, given))
+    (measured,) = [made.texts for made in sets if made.key.variant == "mixed"]
+    assert measured == {q.query_id: q.text for q in studied.queries["de", "mixed"]}
+    assert facts["switched"]["title.de"] == studied.facts["switched"]["de"]
 
 
 def test_defaults_as_options_change_nothing(tmp_path: Path) -> None:

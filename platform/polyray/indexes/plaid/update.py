@@ -23,17 +23,45 @@ from polyray.indexes.plaid.build import PlaidSettings, Spread, Stages, colbert_s
 from polyray.indexes.plaid.files import IDS, WORK, recover, save_array
 from polyray.indexes.plaid.finalize import KIND, close_index, write_ids, write_lists
 from polyray.indexes.plaid.mapped import CODES, RESIDUALS, write_mapped
+from polyray.indexes.plaid.stages import CodecSettings
+from polyray.models.settings import LateSettings
 from polyray.records import Document
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["update_plaid"]
+__all__ = ["settings_of", "update_plaid"]
+
+
+def settings_of(folder: Path, *, device: str = "auto") -> PlaidSettings:
+    """What a job built the index from, as its manifest says; ``device`` encodes what is added.
+
+    Raises :class:`~polyray.errors.ConfigError` where the manifest does not say it, or where the
+    model's files are no longer those that the index was built with.
+    """
+    from polyray.models.late_files import checkpoint_of, fingerprint
+
+    described = read_manifest(folder, KIND)["settings"]
+    if lacking := {"encoder", "passages", "codec", "model_sha256"} - set(described):
+        named = ", ".join(sorted(lacking))
+        raise ConfigError(f"{folder}: its manifest does not say {named}: give the settings")
+    encoder = LateSettings.model_validate({**described["encoder"], "device": device})
+    if fingerprint(checkpoint_of(encoder), encoder.revision) != described["model_sha256"]:
+        raise ConfigError(f"{folder}: its model is not what it was: build the index anew")
+    windows = described["passages"]
+    return PlaidSettings(
+        encoder,
+        windows["tokenizer"],
+        windows["length"],
+        windows["stride"],
+        CodecSettings(**described["codec"]),
+        described["memory_map"],
+    )
 
 
 def update_plaid(
     folder: Path,
-    settings: PlaidSettings,
+    settings: PlaidSettings | None = None,
     *,
     add: Iterable[Document] = (),
     delete: Iterable[str] = (),
@@ -44,12 +72,14 @@ def update_plaid(
     """Delete documents by id, then add others; returns the manifest of the changed index.
 
     A document is changed by deleting and adding it in one call. ``settings`` are those that the
-    index was built with. From then on the index stands for other documents than the collection it
-    was built from, and its manifest says so. Raises :class:`~polyray.errors.InputError` listing
-    ids to delete that are not there and ids to add that are; the index is then as it was.
+    index was built with; where they are not given, :func:`settings_of` reads them. From then on
+    the index stands for other documents than the collection it was built from, and its manifest
+    says so. Raises :class:`~polyray.errors.InputError` listing ids to delete that are not there
+    and ids to add that are; the index is then as it was.
     """
     recover(folder)
     manifest = read_manifest(folder, KIND)
+    settings = settings or settings_of(folder)
     if colbert_settings(settings) != manifest["colbert"]:
         raise ConfigError(f"{folder} was built with other settings of model or codec")
     gone = list(dict.fromkeys(delete))
