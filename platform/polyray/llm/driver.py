@@ -38,6 +38,8 @@ _RECENT = 16
 """Calls that are looked back on to tell a limit on all from bad luck of one."""
 _TELL_S = 0.2
 """Seconds between two reports of progress."""
+_LOOK_BACK_S = 600.0
+"""Seconds whose calls count for the rates of a job that begins."""
 _BATCH = 256
 """Calls that are handed out in one turn at most."""
 
@@ -107,8 +109,9 @@ class Driver:
         self._parse, self._show, self._tell, self._log = parse, show, tell, log
         self._questions = questions_of(items, settings)
         self._price = settings.prices.get(settings.provider.model)
-        self._ledger = Ledger(settings.budget, store.spent())
-        self._rates = RateLimits(settings.limits)
+        self._prices = {name: (own.input, own.output) for name, own in settings.prices.items()}
+        self._ledger = Ledger(settings.budget, store.spent(self._prices))
+        self._rates = self._limits()
         self._draw = random.Random()
         self._ready: deque[Question] = deque()
         self._later: list[tuple[float, int, Question]] = []
@@ -126,6 +129,15 @@ class Driver:
         self._ended: list[Ended] = []
         self._requests: list[tuple[str, str]] = []
         self.report = Report(total=len(items), priced=self._price is not None)
+
+    def _limits(self) -> RateLimits:
+        """The rates; what went out just before, in another job on this store, counts."""
+        rates = RateLimits(self._settings.limits)
+        if rates.hold:
+            provider, now = self._settings.provider, time.time()
+            earlier = self._store.recent(provider.endpoint, provider.model, now - _LOOK_BACK_S)
+            rates.replay([(max(0.0, now - sent), float(tokens)) for sent, tokens in earlier])
+        return rates
 
     def quit(self) -> None:
         """Send nothing more and come to an end; to be called from the loop's own thread."""
@@ -172,6 +184,7 @@ class Driver:
             replies = await self._pool.collect(min(wait, left, 1.0))
             for reply in replies:
                 self._take_in(reply)
+        self.report.usage = self._store.usage(self._questions, self._prices)
         self._progress()
         if self._stop is not None:
             raise self._stop
@@ -223,7 +236,7 @@ class Driver:
         """Choose what goes out; seconds to wait when it is a rate that holds back the rest."""
         limits = self._settings.limits
         limit = limits.in_flight
-        if limits.requests_per_minute is None and limits.tokens_per_minute is None:
+        if not self._rates.hold:
             # Held ready where they are sent, which bounds how many are at once. With a rate to
             # keep, what is handed out goes out now.
             limit += self._pool.reserve

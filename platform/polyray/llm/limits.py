@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from polyray.llm.settings import Limits, Retries
 
@@ -35,6 +35,15 @@ class Bucket:
         self._now = now
         self._level = self.burst
         self._at = now()
+
+    def replay(self, history: Sequence[tuple[float, float]]) -> None:
+        """Take what others took before: seconds ago and amounts, oldest first."""
+        level, ago = self.burst, 0.0
+        for seconds, amount in history:
+            level = min(self.burst, level + max(0.0, ago - seconds) * self._refill) - amount
+            ago = seconds
+        self._level = min(self.burst, level + ago * self._refill)
+        self._at = self._now()
 
     def _fill(self) -> None:
         now = self._now()
@@ -67,6 +76,18 @@ class RateLimits:
         self._requests = _bucket(limits.requests_per_minute, now)
         self._tokens = _bucket(limits.tokens_per_minute, now)
         self._paused_until = 0.0
+
+    @property
+    def hold(self) -> bool:
+        """Whether there is a rate to keep."""
+        return self._requests is not None or self._tokens is not None
+
+    def replay(self, history: Sequence[tuple[float, float]]) -> None:
+        """Count calls that went out before this job: seconds ago and tokens, oldest first."""
+        if self._requests is not None:
+            self._requests.replay([(seconds, 1.0) for seconds, _ in history])
+        if self._tokens is not None:
+            self._tokens.replay(history)
 
     def wait(self, tokens: float) -> float:
         """Seconds until a call of at most ``tokens`` tokens may go out."""

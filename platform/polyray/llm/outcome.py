@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from polyray.errors import PolyrayError
 from polyray.llm.request import Item
-from polyray.llm.store import Answer
+from polyray.llm.store import Answer, Usage
 
 __all__ = ["JobStopped", "Outcome", "Parse", "Report", "judged", "plain_text"]
 
@@ -52,7 +52,8 @@ class Report:
     """The figures of a job so far; ``calls`` and ``failures`` are those of this run.
 
     ``usd`` and ``usd_unanswered`` (at most, for calls that may have been billed without an
-    answer) are those of the store, earlier runs included.
+    answer) are those of the store, earlier runs included. ``usage``, once the job has ended, is
+    what its questions have taken in all runs.
     """
 
     total: int = 0
@@ -67,6 +68,7 @@ class Report:
     input_tokens: int = 0
     output_tokens: int = 0
     tokens_estimated: int = 0
+    usage: Usage = field(default_factory=Usage)
     missing: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
 

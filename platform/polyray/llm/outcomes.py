@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-__all__ = ["Call", "Kind", "Reply", "of_body", "of_status", "retry_after"]
+__all__ = ["Call", "Kind", "Reply", "of_body", "of_status", "retry_after", "storable"]
 
 Kind = Literal["answer", "again", "failed", "stop"]
 """An answer; to be tried again; of no use for this request; the end of the whole job."""
@@ -18,8 +19,21 @@ Kind = Literal["answer", "again", "failed", "stop"]
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _KEY = {"invalid_api_key", "invalid_authentication", "account_deactivated"}
 _MODEL = {"model_not_found", "invalid_model"}
-_FILTER = {"content_filter", "content_policy_violation"}
+_FILTER = {"content_filter", "content_policy_violation", "moderation_blocked"}
+# Servers that give no code, or one of their own, say it in words.
+_SAID = (
+    ("quota", re.compile(r"credit balance is too low|exceeded your (?:current )?quota", re.I)),
+    ("key", re.compile(r"\b(?:api|access) key\b.{0,20}\b(?:not valid|invalid|incorrect)", re.I)),
+    ("key", re.compile(r"\b(?:invalid|incorrect)\b.{0,20}\b(?:api|access) key\b", re.I)),
+    ("model", re.compile(r"\bmodel\b.{0,80}\b(?:does not exist|not found|is unknown)", re.I)),
+)
+_FLAGGED = re.compile(r"\bflagged\b|\bmoderation\b|content (?:filter|policy)", re.I)
+_CUT = {"length", "max_tokens", "model_length", "max_output_tokens"}
+_FILTERED = {"content_filter", "content_filtered", "safety"}
 _LONGEST_MESSAGE = 300
+_MOST_TOKENS = 1 << 40
+"""A larger count is no count."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +101,22 @@ def _number(text: str | None) -> float | None:
 
 def of_status(status: int, headers: Mapping[str, str], body: bytes | str) -> Reply:
     """The reply that an HTTP status other than 2xx makes; ``headers`` by lower-case name."""
-    code, message = _error(body)
+    codes, message = _error(body)
     told: dict[str, Any] = {"status": status, "message": message or f"HTTP {status}"}
-    if status == 402 or (code in _QUOTA and status in (403, 429)):
+    said = next((why for why, pattern in _SAID if pattern.search(message)), "")
+    if status == 402 or (_QUOTA & codes and status in (403, 429)):
         return Reply("stop", reason="quota", **told)
-    if code in _KEY or status == 401:
+    if _KEY & codes or status == 401:
         return Reply("stop", reason="key", **told)
-    if code in _FILTER:
-        return Reply("failed", reason="filtered", **told)
+    if _FILTER & codes or (status in (400, 403) and _FLAGGED.search(message)):
+        # An answer like any other refusal: kept, and asked for again as often as one of those.
+        told |= {"content": message, "input_tokens": 0, "output_tokens": 0}
+        return Reply("answer", finish_reason="content_filter", **told)
+    if status == 400 and said:
+        return Reply("stop", reason=said, **told)
     if status == 403:
         return Reply("stop", reason="key", **told)
-    if status == 404 or code in _MODEL:
+    if status == 404 or _MODEL & codes:
         return Reply("stop", reason="model", **told)
     if 300 <= status < 400:
         return Reply("stop", reason="redirect", **told)
@@ -105,7 +124,7 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes | str) -> Rep
         return Reply("again", reason="rate_limited", wait_s=retry_after(headers), **told)
     if status in (408, 409, 425) or status >= 500:
         return Reply("again", reason="server_error", wait_s=retry_after(headers), **told)
-    return Reply("failed", reason=code or "bad_request", **told)
+    return Reply("failed", reason=_word(codes) or "bad_request", **told)
 
 
 def of_body(body: bytes | str) -> Reply:
@@ -115,8 +134,8 @@ def of_body(body: bytes | str) -> Reply:
     if not isinstance(loaded, dict):
         return Reply("again", message="the answer is not a JSON object", **broken)
     if loaded.get("error"):
-        code, message = _error(body)
-        if code in _QUOTA:
+        codes, message = _error(body)
+        if _QUOTA & codes:
             return Reply("stop", reason="quota", status=200, message=message)
         return Reply("again", message=message or "an error in place of an answer", **broken)
     choices = loaded.get("choices")
@@ -131,8 +150,8 @@ def of_body(body: bytes | str) -> Reply:
         "answer",
         status=200,
         content=_text(message_.get("content")),
-        finish_reason=finish if isinstance(finish, str) else None,
-        refusal=refusal if isinstance(refusal, str) and refusal else None,
+        finish_reason=_finish(finish) if isinstance(finish, str) else None,
+        refusal=storable(refusal) if isinstance(refusal, str) and refusal else None,
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_count(usage, "completion_tokens"),
         perhaps_paid=True,
@@ -146,31 +165,53 @@ def _json(body: bytes | str) -> Any:
         return None
 
 
-def _error(body: bytes | str) -> tuple[str, str]:
-    """Code and message of an error body, in the ways that servers write them."""
+def _error(body: bytes | str) -> tuple[frozenset[str], str]:
+    """Codes and message of an error body, in the ways that servers write them."""
     loaded = _json(body)
     error = loaded.get("error", loaded) if isinstance(loaded, dict) else None
     if isinstance(error, str):
-        return "", error[:_LONGEST_MESSAGE]
+        return frozenset(), storable(error)[:_LONGEST_MESSAGE]
     if not isinstance(error, dict):
-        return "", ""
-    code = next((error[k] for k in ("code", "type") if isinstance(error.get(k), str)), "")
+        return frozenset(), ""
+    codes = frozenset(error[k] for k in ("code", "type") if isinstance(error.get(k), str))
     message = error.get("message") or error.get("detail") or ""
     text = message if isinstance(message, str) else json.dumps(message)
-    return code, " ".join(text.split())[:_LONGEST_MESSAGE]
+    return codes, " ".join(storable(text).split())[:_LONGEST_MESSAGE]
+
+
+def _word(codes: frozenset[str]) -> str:
+    """The most telling of the codes: letters, not a status number, and no general type."""
+    named = sorted(code for code in codes if not code.isdigit())
+    special = [code for code in named if not code.endswith("_error")]
+    return storable((special or named or [""])[0])
+
+
+def _finish(reason: str) -> str:
+    """A server's own word for a cut or filtered answer, as OpenAI writes it."""
+    small = reason.lower()
+    if small in _CUT:
+        return "length"
+    return "content_filter" if small in _FILTERED else storable(reason)
+
+
+def storable(text: str) -> str:
+    """Half surrogate pairs, which no UTF-8 can hold, become U+FFFD."""
+    return _HALF.sub("\ufffd", text)
 
 
 def _text(content: Any) -> str | None:
     """A message's text; some servers send a list of parts."""
-    if isinstance(content, str) or content is None:
-        return content
+    if content is None:
+        return None
+    if isinstance(content, str):
+        return storable(content)
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
+        return storable("".join(part for part in parts if isinstance(part, str)))
     return None
 
 
 def _count(usage: Any, name: str) -> int | None:
     value = usage.get(name)
     whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and value >= 0 else None
+    return value if whole and 0 <= value <= _MOST_TOKENS else None

@@ -25,7 +25,8 @@ class Item:
 
     ``prompt`` is the template's name and version. ``sample`` numbers honest repeats: five samples
     are five calls. ``schema`` is a JSON schema for the answer, sent where the server keeps to one.
-    ``parameters`` go over those of the settings. ``context`` is for the parser alone.
+    ``parameters`` go over those of the settings. ``context`` is for the parser alone; ``suspects``
+    says what in the values looks meant for the model.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Item:
     schema: Mapping[str, Any] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     context: Any = None
+    suspects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

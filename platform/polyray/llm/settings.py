@@ -74,7 +74,11 @@ class OpenAIProvider(Settings):
 
 
 class ScriptedProvider(Settings):
-    """Answers, delays and faults from a file (:mod:`polyray.llm.scripted`); needs no server."""
+    """Answers, delays and faults from a file (:mod:`polyray.llm.scripted`); needs no server.
+
+    The file stands for a server: another file is another one, and an edited file is the same, whose
+    stored answers are not asked for again.
+    """
 
     kind: Literal["scripted"]
     file: str
@@ -85,7 +89,7 @@ class ScriptedProvider(Settings):
     @property
     def endpoint(self) -> str:
         """Stands where a server's address would."""
-        return "scripted:"
+        return f"scripted:{self.file}"
 
 
 Provider = Annotated[OpenAIProvider | ScriptedProvider, Field(discriminator="kind")]
@@ -154,7 +158,8 @@ class Price(Settings):
 
 
 class Budget(Settings):
-    """The most that may be spent on one store, earlier runs included; ``null`` is no limit."""
+    """The most that may be spent on one store, by all jobs that use it, earlier runs included;
+    ``null`` is no limit."""
 
     usd: float | None = Field(default=None, ge=0)
     requests: int | None = Field(default=None, ge=0)

@@ -11,15 +11,16 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from polyray.errors import InputError, PolyrayError, Problem
+from polyray.llm.outcomes import storable
 
-__all__ = ["Answer", "Ended", "Sent", "Spent", "Store"]
+__all__ = ["Answer", "Ended", "Sent", "Spent", "Store", "Usage"]
 
 _VERSION = 1
 _TABLES = """
@@ -95,6 +96,29 @@ class Spent:
     unanswered: int
     input_tokens: int
     output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What some questions have taken in all runs: calls, answers, tokens, US dollars.
+
+    ``usd_unanswered`` is the most that calls without an answer may have cost. Answers of a model
+    without a price count no dollars.
+    """
+
+    calls: int = 0
+    answers: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    usd_unanswered: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Usage)))
+
+
+Prices = Mapping[str, tuple[float, float]]
+"""US dollars a million tokens of input and of output, by model."""
 
 
 class Store:
@@ -206,9 +230,9 @@ class Store:
             f"VALUES ({', '.join('?' * len(_COLUMNS))})",
             (
                 (
-                    *(a.key, a.base, a.retake, a.run, _storable(a.content), a.finish_reason),
-                    *(_storable(a.refusal), a.input_tokens, a.output_tokens, a.counted),
-                    *(a.usd, a.seconds),
+                    *(a.key, a.base, a.retake, a.run),
+                    *map(_storable, (a.content, a.finish_reason, a.refusal)),
+                    *(a.input_tokens, a.output_tokens, a.counted, a.usd, a.seconds),
                 )
                 for a in answers
             ),
@@ -241,18 +265,54 @@ class Store:
         query = "SELECT base, count(*) FROM calls WHERE base IN ({}) GROUP BY base"
         return dict(self._in_batches(query, bases))
 
+    def usage(self, bases: Iterable[str], prices: Prices | None = None) -> Usage:
+        """What these questions have taken; ``prices`` are for answers that came without one."""
+        wanted = list(bases)
+        found = Usage()
+        query = (
+            "SELECT count(*), coalesce(sum(CASE WHEN state != 'answered' AND perhaps_paid "
+            "THEN usd END), 0) FROM calls WHERE base IN ({})"
+        )
+        for calls, at_most in self._in_batches(query, wanted):
+            found += Usage(calls=calls, usd_unanswered=float(at_most))
+        query = (
+            "SELECT json_extract(request, '$.model'), usd IS NULL, count(*), sum(input_tokens), "
+            "sum(output_tokens), coalesce(sum(usd), 0) FROM answers JOIN requests USING (base) "
+            "WHERE base IN ({}) GROUP BY 1, 2"
+        )
+        for model, unpriced, count, put_in, got_out, usd in self._in_batches(query, wanted):
+            more = _worth((prices or {}).get(model), put_in, got_out) if unpriced else 0.0
+            found += Usage(0, count, put_in, got_out, float(usd) + more)
+        return found
+
+    def recent(self, endpoint: str, model: str, since: float) -> list[tuple[float, int]]:
+        """Calls to a model since a time of the clock: when they went out, tokens if answered."""
+        rows = self._db.execute(
+            "SELECT c.sent, coalesce(a.input_tokens + a.output_tokens, 0) FROM calls c "
+            "JOIN requests r ON r.base = c.base LEFT JOIN answers a ON a.key = c.key "
+            "WHERE c.sent >= ? AND json_extract(r.request, '$.endpoint') = ? "
+            "AND json_extract(r.request, '$.model') = ? ORDER BY c.sent",
+            [since, endpoint, model],
+        )
+        return [(float(sent), int(tokens)) for sent, tokens in rows]
+
     def _in_batches(self, query: str, values: Iterable[str]) -> Iterable[Any]:
         wanted = list(values)
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
             yield from self._db.execute(query.format(", ".join("?" * len(some))), some)
 
-    def spent(self) -> Spent:
-        """What all runs on this store have cost so far."""
+    def spent(self, prices: Prices | None = None) -> Spent:
+        """What all runs on this store have cost; ``prices`` for answers that came without one."""
         usd, put_in, got_out = self._db.execute(
             "SELECT coalesce(sum(usd), 0), coalesce(sum(input_tokens), 0), "
             "coalesce(sum(output_tokens), 0) FROM answers"
         ).fetchone()
+        for model, more_in, more_out in self._db.execute(
+            "SELECT json_extract(request, '$.model'), sum(input_tokens), sum(output_tokens) "
+            "FROM answers JOIN requests USING (base) WHERE usd IS NULL GROUP BY 1"
+        ):
+            usd += _worth((prices or {}).get(model), more_in, more_out)
         calls = int(self._one("SELECT count(*) FROM calls"))
         unanswered, at_most = self._db.execute(
             "SELECT count(*), coalesce(sum(usd), 0) FROM calls "
@@ -284,9 +344,12 @@ class _Transaction:
             self._db.execute("ROLLBACK")
 
 
+def _worth(price: tuple[float, float] | None, put_in: int, got_out: int) -> float:
+    return 0.0 if price is None else (put_in * price[0] + got_out * price[1]) / 1_000_000
+
+
 def _storable(text: str | None) -> str | None:
-    """Half surrogate pairs, which no UTF-8 can hold, become U+FFFD."""
-    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
+    return None if text is None else storable(text)
 
 
 def _locked(path: Path) -> Any:

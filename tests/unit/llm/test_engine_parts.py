@@ -192,7 +192,7 @@ def test_body() -> None:
         (404, "model_not_found", "stop", "model"),
         (307, None, "stop", "redirect"),
         (400, "context_length_exceeded", "failed", "context_length_exceeded"),
-        (400, "content_filter", "failed", "filtered"),
+        (400, "content_filter", "answer", ""),
         (400, None, "failed", "bad_request"),
         (422, None, "failed", "bad_request"),
         (500, None, "again", "server_error"),
@@ -388,7 +388,7 @@ def test_store_keeps_answers_and_calls_under_way(tmp_path: Path) -> None:
         assert store.unanswered() == 1
     with Store(path) as store:
         assert store.start_run("i") == run
-        assert [answer.content for answer in store.answers(["b", "c"])["b"]] == ["?x"]
+        assert [answer.content for answer in store.answers(["b", "c"])["b"]] == ["\ufffdx"]
         assert store.turns(["b"]) == {"b": 2}
         spent = store.spent()
         assert (spent.usd, spent.usd_unanswered, spent.calls) == (0.5, 2.0, 2)

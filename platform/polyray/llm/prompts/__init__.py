@@ -110,7 +110,13 @@ class Prompt:
         """An item to ask, with this prompt's messages, label and schema."""
         rendered = self.render(**values)
         return Item(
-            item_id, rendered.messages, self.label, sample, schema=self.schema, context=context
+            item_id,
+            rendered.messages,
+            self.label,
+            sample,
+            schema=self.schema,
+            context=context,
+            suspects=rendered.suspects,
         )
 
     def _harmless(self, text: str) -> str:
