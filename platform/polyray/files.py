@@ -10,7 +10,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -19,6 +19,7 @@ from polyray.errors import ConfigError, InputError, Problem
 
 __all__ = [
     "atomic_path",
+    "digests_of",
     "open_binary",
     "open_text",
     "read_json",
@@ -101,6 +102,19 @@ def sha256_of(path: str | Path) -> str:
     """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with Path(path).open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def digests_of(paths: Mapping[str, str | Path]) -> dict[str, str]:
+    """SHA-256 of each file by its name in ``paths``.
+
+    Raises :class:`~polyray.errors.InputError` naming every file that is not there.
+    """
+    lacking = [str(path) for path in paths.values() if not Path(path).is_file()]
+    if lacking:
+        raise InputError(
+            [Problem(path, None, "no such file", "check the path") for path in lacking]
+        )
+    return {name: sha256_of(path) for name, path in paths.items()}
 
 
 def sha256_text(text: str) -> str:

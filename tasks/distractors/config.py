@@ -40,7 +40,14 @@ class ColumnPairs(Settings):
 
     kind: Literal["columns"]
     path: str
-    columns: dict[str, int]
+    columns: dict[str, Annotated[int, Field(ge=1)]]
+
+    @field_validator("columns")
+    @classmethod
+    def _distinct(cls, columns: dict[str, int]) -> dict[str, int]:
+        if len(set(columns.values())) < len(columns):
+            raise ValueError("two languages have one column")
+        return columns
 
 
 class LinePairs(Settings):
@@ -48,6 +55,13 @@ class LinePairs(Settings):
 
     kind: Literal["lines"]
     path: str
+
+    @field_validator("path")
+    @classmethod
+    def _by_language(cls, path: str) -> str:
+        if "{language}" not in path:
+            raise ValueError("{language} has to stand in it: there is one file a language")
+        return path
 
 
 class RulesGenerator(Settings):
@@ -110,9 +124,15 @@ class DistractorsConfig(Settings):
         for code in self.targets or ():
             if code not in self.languages:
                 raise ValueError(f"target {code!r} is none of {', '.join(self.languages)}")
-        if isinstance(self.pairs, ColumnPairs) and set(self.pairs.columns) < set(self.languages):
-            raise ValueError("pairs.columns: give the number of each language's column")
+        if isinstance(self.pairs, ColumnPairs) and set(self.pairs.columns) != set(self.languages):
+            raise ValueError("pairs.columns: give the number of each language's column, no others")
         return self
+
+    @property
+    def engines(self) -> list[LlmSettings]:
+        """The settings of every LLM that is asked."""
+        own = [self.generator.engine] if self.generator.kind == "llm" else []
+        return own if self.judge is None else [*own, self.judge.engine]
 
     @property
     def wanted(self) -> tuple[str, ...]:

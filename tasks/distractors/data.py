@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from polyray.errors import InputError, Problem, Problems
-from polyray.files import atomic_path, open_text, resolve, sha256_of
+from polyray.files import atomic_path, digests_of, open_text, resolve
 from polyray.languages import LANGUAGES
+from polyray.llm.prompts import prompt_file
 from tasks.distractors.config import ColumnPairs, DistractorsConfig, LinePairs, TablePairs
 
 __all__ = ["Made", "Pair", "input_digests", "read_pairs", "write_clsd"]
@@ -61,19 +63,26 @@ def read_pairs(config: DistractorsConfig) -> list[Pair]:
 
 
 def input_digests(config: DistractorsConfig) -> dict[str, str]:
-    """SHA-256 of every file that is read."""
+    """SHA-256 of every file that is read, prompts among them.
+
+    Raises :class:`~polyray.errors.InputError` naming every file that is not there.
+    """
     pairs = config.pairs
-    found = {}
+    files: dict[str, Path] = {}
     if isinstance(pairs, LinePairs):
         for code in config.languages:
-            found[f"pairs.{code}"] = sha256_of(resolve(pairs.path.replace("{language}", code)))
+            files[f"pairs.{code}"] = resolve(pairs.path.replace("{language}", code))
     else:
-        found["pairs"] = sha256_of(resolve(pairs.path))
+        files["pairs"] = resolve(pairs.path)
     generator = config.generator
-    if generator.kind == "rules" and generator.lexicon is not None:
+    if generator.kind == "llm":
+        files["prompt"] = prompt_file(generator.prompt)
+    elif generator.lexicon is not None:
         for code in config.wanted:
-            found[f"lexicon.{code}"] = sha256_of(lexicon_path(config, code))
-    return found
+            files[f"lexicon.{code}"] = lexicon_path(config, code)
+    if config.judge is not None:
+        files["judge.prompt"] = prompt_file(config.judge.prompt)
+    return digests_of(files)
 
 
 def lexicon_path(config: DistractorsConfig, code: str) -> Any:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from polyray.collections.lexicon import read_lexicon
@@ -15,27 +14,44 @@ from polyray.text.distractors.checks import DistractorChecks
 from polyray.text.distractors.edits import alternatives
 from polyray.text.distractors.rules import RuleGenerator
 from polyray.text.distractors.similarity import edit_similarity, jaccard
-from tasks.distractors.config import DistractorsConfig, LlmGenerator, RulesGenerator
+from tasks.distractors.config import (
+    DistractorsConfig,
+    JudgeSettings,
+    LlmGenerator,
+    RulesGenerator,
+)
 from tasks.distractors.data import Made, Pair, lexicon_path
 
 if TYPE_CHECKING:
-    from polyray.llm.outcome import Report
     from polyray.llm.request import Item
-    from polyray.llm.store import Answer
+    from polyray.llm.store import Answer, Usage
+    from polyray.llm.work import LlmWork
     from polyray.progress import Progress
 
-__all__ = ["Part", "by_llm", "by_rules", "judged", "llm_items"]
+__all__ = [
+    "Part",
+    "by_llm",
+    "by_rules",
+    "judge_items",
+    "judged",
+    "llm_items",
+    "parse_items",
+    "parse_judgment",
+    "stand_ins",
+]
 
 
 class Part(NamedTuple):
     """What came out for one language: distractors, rejects by reason, and what was said of them.
 
-    ``said`` has the first message of each reason that came with one, as of a server that refuses.
+    ``said`` has the first message of each reason that came with one, as of a server that refuses;
+    ``used`` what LLMs were asked for it.
     """
 
     made: list[Made]
     rejected: Counter[str]
     said: Mapping[str, str] = {}
+    used: Mapping[str, Usage] = {}
 
 
 def by_rules(
@@ -111,7 +127,7 @@ def llm_items(
     ]
 
 
-def _parse(item: Item, answer: Answer) -> tuple[list[str], dict[str, int]]:
+def parse_items(item: Item, answer: Answer) -> tuple[list[str], dict[str, int]]:
     """Distractors of an answer, spare ones at the end, and what the parser rejected."""
     from polyray.llm.parsing import ParseError, parse_distractors
 
@@ -129,32 +145,28 @@ def by_llm(
     generator: LlmGenerator,
     pairs: Sequence[Pair],
     code: str,
-    store: Path,
-    progress: Progress,
+    work: LlmWork,
 ) -> Part:
     """Distractors by an LLM; in each round only sentences that lack some are asked for.
 
     Rejects count what the parser, the checks and the judge refused; ``answer: REASON`` counts
     sentences whose answer was of no use in a round.
     """
-    work = _Rounds(config, code, store, progress)
+    rounds = _Rounds(config, code, work)
     for turn in range(generator.rounds):
-        short = [pair for pair in pairs if len(work.kept[pair.row_id]) < config.n]
+        short = [pair for pair in pairs if len(rounds.kept[pair.row_id]) < config.n]
         if not short:
             break
-        work.round(generator, short, turn)
-    made = [one for pair in pairs for one in work.kept[pair.row_id]]
-    return Part(made, work.rejected, work.said)
+        rounds.round(generator, short, turn)
+    made = [one for pair in pairs for one in rounds.kept[pair.row_id]]
+    return Part(made, rounds.rejected, rounds.said)
 
 
 class _Rounds:
     """What is kept and refused so far; a sentence refused once is never taken again."""
 
-    def __init__(
-        self, config: DistractorsConfig, code: str, store: Path, progress: Progress
-    ) -> None:
-        self._config, self._code = config, code
-        self._store, self._progress = store, progress
+    def __init__(self, config: DistractorsConfig, code: str, work: LlmWork) -> None:
+        self._config, self._code, self._work = config, code, work
         self._checks = DistractorChecks(code, config.checks)
         self._seen: dict[str, list[str]] = defaultdict(list)
         self.kept: dict[str, list[Made]] = defaultdict(list)
@@ -163,11 +175,9 @@ class _Rounds:
 
     def round(self, generator: LlmGenerator, pairs: Sequence[Pair], turn: int) -> None:
         """Ask once for each of ``pairs`` and keep what stands."""
-        from polyray.llm.engine import ask
-
         items = llm_items(self._config, generator, pairs, self._code, turn)
         name = f"{self._code}, round {turn + 1}"
-        asked = ask(items, generator.engine, self._store, _parse, _shown(self._progress, name))
+        asked = self._work.ask(name, items, generator.engine, parse_items)
         model = generator.engine.provider.model
         new: list[Made] = []
         for pair, item in zip(pairs, items, strict=True):
@@ -182,7 +192,7 @@ class _Rounds:
                 self.rejected[reason] += 1
                 if outcome.detail:
                     self.said.setdefault(reason, outcome.detail)
-        part = judged(self._config, Part(new, Counter()), self._store, self._progress)
+        part = judged(self._config, Part(new, Counter()), self._work)
         self.rejected.update(part.rejected)
         for one in part.made:
             own = self.kept[one.row_id]
@@ -203,7 +213,39 @@ class _Rounds:
         return new
 
 
-def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progress) -> Part:
+def judge_items(judge: JudgeSettings, made: Sequence[Made]) -> list[Item]:
+    """One item a distractor: whether its meaning differs from the original's."""
+    from polyray.llm.prompts import load_prompt
+
+    prompt = load_prompt(judge.prompt)
+    return [
+        prompt.item(
+            f"{one.language}\x1f{one.row_id}\x1f{one.number}",
+            language=LANGUAGES[one.language].name,
+            original=one.original,
+            changed=one.text,
+        )
+        for one in made
+    ]
+
+
+def parse_judgment(item: Item, answer: Answer) -> bool:
+    """Whether the judge says that the meaning changed."""
+    from polyray.llm.parsing import parse_verdict
+
+    return parse_verdict(answer.content)
+
+
+def stand_ins(pair: Pair, code: str, count: int) -> list[Made]:
+    """As many distractors, all like the original: for an estimate of what a judge costs."""
+    text = pair.sentences[code]
+    return [
+        Made(pair.row_id, code, number, text, f"{text} {number}", "", "", "", 1.0, 1.0)
+        for number in range(count)
+    ]
+
+
+def judged(config: DistractorsConfig, part: Part, work: LlmWork) -> Part:
     """Ask the judge about every distractor; one whose meaning is the same is taken out.
 
     Without a usable answer a distractor stays, its verdict empty, and ``unjudged`` counts it.
@@ -211,27 +253,8 @@ def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progres
     judge = config.judge
     if judge is None or not part.made:
         return part
-    from polyray.llm.engine import ask
-    from polyray.llm.parsing import parse_verdict
-    from polyray.llm.prompts import load_prompt
-
-    prompt = load_prompt(judge.prompt)
-    items = [
-        prompt.item(
-            f"{one.language}\x1f{one.row_id}\x1f{one.number}",
-            language=LANGUAGES[one.language].name,
-            original=one.original,
-            changed=one.text,
-        )
-        for one in part.made
-    ]
-    asked = ask(
-        items,
-        judge.engine,
-        store,
-        lambda _, answer: parse_verdict(answer.content),
-        _shown(progress, "judge"),
-    )
+    items = judge_items(judge, part.made)
+    asked = work.ask(f"{part.made[0].language}, judge", items, judge.engine, parse_judgment)
     rejected = Counter(part.rejected)
     kept: list[Made] = []
     numbers: Counter[str] = Counter()
@@ -246,10 +269,3 @@ def judged(config: DistractorsConfig, part: Part, store: Path, progress: Progres
         verdict = bool(outcome.parsed) if outcome.ok else None
         kept.append(replace(one, number=numbers[one.row_id], verdict=verdict))
     return Part(kept, rejected)
-
-
-def _shown(progress: Progress, name: str) -> Callable[[Report], None]:
-    def show(report: Report) -> None:
-        progress.update(name, report.done, report.total, report.line())
-
-    return show

@@ -12,6 +12,7 @@ from polyray.evaluation.tables import Cell, Table
 from polyray.experiment import Experiment
 from polyray.files import write_json
 from polyray.languages import LANGUAGES
+from polyray.llm.work import usage_facts, usage_metrics, usage_table
 from polyray.text.distractors.similarity import BINS, bin_of, sibling_jaccard
 from tasks.distractors.data import Pair
 from tasks.distractors.generate import Part
@@ -67,8 +68,11 @@ def write_report(
     folder = experiment.folder
     figures = {code: describe(part, len(pairs), config.n) for code, part in parts.items()}
     results = {"name": config.name, "pairs": len(pairs), "n": config.n, "languages": figures}
-    write_json(folder / "results.json", results)
+    used = {name: own for part in parts.values() for name, own in part.used.items()}
+    write_json(folder / "results.json", results | ({"llm": usage_facts(used)} if used else {}))
     tables = _tables(config, figures)
+    if used:
+        tables["llm"] = usage_table(config.name, used)
     for name, table in tables.items():
         table.write(folder / "tables", name)
     bars = [
@@ -81,7 +85,7 @@ def write_report(
         path = folder / "plots" / "similarity.png"
         title = f"{config.name}: distractors by similarity"
         grouped_bars(path, bars, "percent", title, names=("measure", "bin"))
-    _track(experiment, config, figures)
+    _track(experiment, config, figures, usage_metrics(used))
     notes = [
         f"{LANGUAGES[code].name}: {own['short']} sentences with fewer than {config.n} distractors"
         for code, own in figures.items()
@@ -91,6 +95,12 @@ def write_report(
         f"{LANGUAGES[code].name}: {reason}: {message}"
         for code, part in parts.items()
         for reason, message in part.said.items()
+    ]
+    notes += [
+        f"{LANGUAGES[code].name}: {count} distractors without a verdict of the judge: they stay, "
+        "verdict empty in distractors.parquet, and are asked about again at the next start"
+        for code, part in parts.items()
+        if (count := part.rejected["unjudged"])
     ]
     if config.n != 4:
         notes.append("jobs.clsd reads data sets of four distractors a sentence")
@@ -138,7 +148,10 @@ def _tables(config: DistractorsConfig, figures: Mapping[str, dict[str, Any]]) ->
 
 
 def _track(
-    experiment: Experiment, config: DistractorsConfig, figures: Mapping[str, dict[str, Any]]
+    experiment: Experiment,
+    config: DistractorsConfig,
+    figures: Mapping[str, dict[str, Any]],
+    llm: Mapping[str, float],
 ) -> None:
     from polyray.tracking import CONFIG_HASH, Tracker
 
@@ -156,4 +169,5 @@ def _track(
             metrics = {k: float(v) for k, v in own.items() if isinstance(v, int | float)}
             metrics |= {f"rejected/{key}": float(v) for key, v in own["rejected"].items()}
             tracker.child(f"{config.generator.kind} {code}", {"language": code}, metrics)
+        tracker.log_metrics(llm)
         tracker.log_artifacts(experiment.folder)

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import atomic_path, read_json, write_json
-from polyray.llm.settings import answers_file
+from polyray.llm.settings import LlmSettings, answers_file
+from polyray.llm.store import Usage
+from polyray.llm.work import LlmWork, estimate_table, llm_work, usage_facts
 from polyray.progress import Progress
 from tasks.distractors.config import DistractorsConfig, LlmGenerator
 from tasks.distractors.data import Made, Pair, input_digests, read_pairs, write_clsd
-from tasks.distractors.generate import Part, by_llm, by_rules, judged, llm_items
+from tasks.distractors.generate import (
+    Part,
+    by_llm,
+    by_rules,
+    judge_items,
+    judged,
+    llm_items,
+    parse_items,
+    parse_judgment,
+    stand_ins,
+)
+
+if TYPE_CHECKING:
+    from polyray.llm.outcome import Parse
+    from polyray.llm.request import Item
 
 __all__ = ["DistractorsResult", "estimate_distractors", "run_distractors"]
 
@@ -43,12 +60,14 @@ def run_distractors(config: DistractorsConfig) -> DistractorsResult:
     experiment.open()
     parts: dict[str, Part] = {}
     new: list[str] = []
-    with Progress(config.name) as progress:
+    store = answers_file(config.output, config.answers)
+    told = (config.engines, config.name, experiment.hash, config.tracking)
+    with Progress(config.name) as progress, llm_work(store, progress, *told) as work:
         for code in config.wanted:
             folder = experiment.folder / "parts"
             stored = _stored(folder, code)
             if stored is None:
-                stored = _part(config, pairs, code, progress)
+                stored = _part(config, pairs, code, work)
                 if _is_final(stored):
                     _store(folder, code, stored)
                 new.append(code)
@@ -57,17 +76,17 @@ def run_distractors(config: DistractorsConfig) -> DistractorsResult:
     write_clsd(experiment.folder / "distractors.csv", config, pairs, made)
     write_made(experiment.folder / "distractors.parquet", made)
     tables, notes = write_report(experiment, config, pairs, parts)
-    return DistractorsResult(experiment.folder, tables, parts, new, notes)
+    return DistractorsResult(experiment.folder, tables, parts, new, notes + work.notes)
 
 
-def _part(config: DistractorsConfig, pairs: list[Pair], code: str, progress: Progress) -> Part:
-    store = answers_file(config.output, config.answers)
-    if config.generator.kind == "llm" or config.judge is not None:
-        store.parent.mkdir(parents=True, exist_ok=True)
+def _part(config: DistractorsConfig, pairs: list[Pair], code: str, work: LlmWork) -> Part:
+    before = dict(work.used)
     if isinstance(config.generator, LlmGenerator):
-        return by_llm(config, config.generator, pairs, code, store, progress)
-    part = by_rules(config, config.generator, pairs, code, progress)
-    return judged(config, part, store, progress)
+        part = by_llm(config, config.generator, pairs, code, work)
+    else:
+        part = judged(config, by_rules(config, config.generator, pairs, code, work.progress), work)
+    own = {name: used for name, used in work.used.items() if name not in before}
+    return part._replace(used=own)
 
 
 def _is_final(part: Part) -> bool:
@@ -95,7 +114,8 @@ def write_made(path: Path, made: list[Made]) -> None:
 
 def _store(folder: Path, code: str, part: Part) -> None:
     write_made(folder / f"{code}.parquet", part.made)
-    write_json(folder / f"{code}.json", {"rejected": dict(part.rejected), "made": len(part.made)})
+    facts = {"rejected": dict(part.rejected), "made": len(part.made)}
+    write_json(folder / f"{code}.json", {**facts, "llm": usage_facts(part.used)})
 
 
 def _stored(folder: Path, code: str) -> Part | None:
@@ -107,23 +127,30 @@ def _stored(folder: Path, code: str) -> Part | None:
     facts = read_json(folder / f"{code}.json")
     if facts["made"] != len(rows):
         return None
-    return Part([Made(**row) for row in rows], Counter(facts["rejected"]))
+    used = {name: Usage(**own) for name, own in facts.get("llm", {}).items()}
+    return Part([Made(**row) for row in rows], Counter(facts["rejected"]), used=used)
 
 
 def estimate_distractors(config: DistractorsConfig) -> Table:
-    """What an LLM would be asked in the first round, and what it would cost; nothing is sent."""
-    from polyray.llm.engine import estimate
+    """What an LLM would be asked, and what it would cost at most; nothing is sent.
 
-    rows: list[list[Any]] = []
+    The first round is exact. Later rounds and the judge are bounds: every sentence falls short
+    each time, and every distractor is as long as its original.
+    """
+    pairs = read_pairs(config)
+    input_digests(config)
     generator = config.generator
-    if isinstance(generator, LlmGenerator):
-        pairs = read_pairs(config)
-        for code in config.wanted:
-            items = llm_items(config, generator, pairs, code, 0)
-            found = estimate(items, generator.engine, answers_file(config.output, config.answers))
-            cells = (found.requests, found.stored, found.input_tokens, found.output_tokens)
-            rows.append([f"{code}, round 1", *cells, found.usd, found.usd_at_most])
-    columns = ["asked for", "requests", "stored", "input tokens", "output tokens"]
-    columns += ["US$", "US$ at most"]
-    caption = f"{config.name}: what would be asked first; nothing was sent"
-    return Table(columns, rows, caption, decimals=2)
+    asked: list[tuple[str, Sequence[Item], LlmSettings, Parse]] = []
+    for code in config.wanted:
+        rounds = 1
+        if isinstance(generator, LlmGenerator):
+            rounds = generator.rounds
+            for turn in range(rounds):
+                items = llm_items(config, generator, pairs, code, turn)
+                name = f"{code}, round {turn + 1}" + (", at most" if turn else "")
+                asked.append((name, items, generator.engine, parse_items))
+        if config.judge is not None:
+            made = [one for pair in pairs for one in stand_ins(pair, code, config.n * rounds)]
+            items = judge_items(config.judge, made)
+            asked.append((f"{code}, judge, at most", items, config.judge.engine, parse_judgment))
+    return estimate_table(config.name, asked, answers_file(config.output, config.answers))

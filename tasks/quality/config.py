@@ -110,6 +110,12 @@ class QualityConfig(Settings):
     """The SQLite file of LLM answers, on a local disk; else ``<output>/llm/answers.sqlite``."""
     tracking: str | None = None
 
+    @property
+    def engines(self) -> list[LlmSettings]:
+        """The settings of every LLM that is asked."""
+        own = [source.engine for source in self.token_languages if isinstance(source, LlmTags)]
+        return own if self.llm_ratings is None else [*own, self.llm_ratings.engine]
+
     @field_validator("languages")
     @classmethod
     def _known(cls, codes: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from polyray.collections.query_sources import LexiconMix, files_of, read_mix, read_source
 from polyray.errors import InputError, Problem
-from polyray.files import atomic_path, resolve, sha256_of
+from polyray.files import atomic_path, digests_of, resolve
+from polyray.llm.prompts import prompt_file
 from polyray.records import Topic
 from polyray.text.token_languages import word_tokens
-from tasks.quality.config import FileTags, QualityConfig, QualityQueries, Variant
+from tasks.quality.config import FileTags, LlmTags, QualityConfig, QualityQueries, Variant
 
 __all__ = ["QuerySet", "SetKey", "input_digests", "read_query_sets", "set_keys", "tags_path"]
 
@@ -113,13 +114,16 @@ def tags_path(source: FileTags, key: SetKey) -> Path:
 
 
 def input_digests(config: QualityConfig) -> dict[str, str]:
-    """SHA-256 of every file that is read, by what it is."""
-    found: dict[str, str] = {}
+    """SHA-256 of every file that is read, by what it is, prompts among them.
+
+    Raises :class:`~polyray.errors.InputError` naming every file that is not there.
+    """
+    found: dict[str, str | Path] = {}
 
     def note(name: str, path: str, code: str) -> None:
         for number, file in enumerate(files_of(path, code)):
             if not file.startswith("irds:"):
-                found[f"{name}.{number}" if number else name] = sha256_of(file)
+                found[f"{name}.{number}" if number else name] = file
 
     for queries in config.queries:
         note(f"{queries.name}.english", queries.english.path, "en")
@@ -131,9 +135,13 @@ def input_digests(config: QualityConfig) -> dict[str, str]:
     for source in config.token_languages:
         if isinstance(source, FileTags):
             for key in set_keys(config):
-                found[f"{source.name}.{key}"] = sha256_of(tags_path(source, key))
+                found[f"{source.name}.{key}"] = tags_path(source, key)
+        elif isinstance(source, LlmTags):
+            found[f"{source.name}.prompt"] = prompt_file(source.prompt)
+    if config.llm_ratings is not None:
+        found["ratings.prompt"] = prompt_file(config.llm_ratings.prompt)
     for name in ("ratings", "preferences"):
         path = getattr(config, name)
         if path is not None:
-            found[name] = sha256_of(resolve(path))
-    return found
+            found[name] = resolve(path)
+    return digests_of(found)

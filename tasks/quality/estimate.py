@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from polyray.evaluation.tables import Cell, Table
-from polyray.llm.engine import estimate
-from polyray.llm.prices import Estimate
+from typing import Any
+
+from polyray.evaluation.tables import Table
 from polyray.llm.settings import answers_file
+from polyray.llm.work import estimate_table
 from tasks.quality.config import LlmTags, QualityConfig
-from tasks.quality.data import read_query_sets
-from tasks.quality.llm import rating_items, tag_items
+from tasks.quality.data import input_digests, read_query_sets
+from tasks.quality.llm import parse_rating_answer, parse_tag_answer, rating_items, tag_items
 
 __all__ = ["estimate_quality"]
 
@@ -16,19 +17,13 @@ __all__ = ["estimate_quality"]
 def estimate_quality(config: QualityConfig) -> Table:
     """One row for each thing that an LLM is asked; nothing is sent."""
     sets, _ = read_query_sets(config)
-    store = answers_file(config.output, config.answers)
-    rows: list[list[Cell]] = []
-
-    def note(what: str, found: Estimate) -> None:
-        cells = (found.requests, found.stored, found.input_tokens, found.output_tokens)
-        rows.append([what, *cells, found.usd, found.usd_at_most])
-
-    for source in config.token_languages:
-        if isinstance(source, LlmTags):
-            note(source.name, estimate(tag_items(sets, source), source.engine, store))
+    input_digests(config)
+    asked: list[Any] = [
+        (source.name, tag_items(sets, source), source.engine, parse_tag_answer)
+        for source in config.token_languages
+        if isinstance(source, LlmTags)
+    ]
     if (ratings := config.llm_ratings) is not None:
-        note("ratings", estimate(rating_items(sets, ratings), ratings.engine, store))
-    columns = ["asked for", "requests", "stored", "input tokens", "output tokens"]
-    columns += ["US$", "US$ at most"]
-    caption = f"{config.name}: what would be asked; nothing was sent"
-    return Table(columns, rows, caption, decimals=2)
+        items = rating_items(sets, ratings)
+        asked.append(("ratings", items, ratings.engine, parse_rating_answer))
+    return estimate_table(config.name, asked, answers_file(config.output, config.answers))

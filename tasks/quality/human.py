@@ -161,26 +161,29 @@ def _majority(judgments: Iterable[Judgment], name: str) -> float | None:
 def preference_summary(judgments: Sequence[Judgment]) -> dict[str, Any]:
     """Votes for each formulation, as table 2 of the MiLQ paper has them.
 
-    A query counts as agreed where some formulation has the vote of more than half of the query's
-    annotators (2 of 3). ``agreed``: their share of all queries; ``votes``: mean votes by
-    formulation over them (0..annotators; None without any), ``votes_all`` over all queries;
-    ``queries``; ``annotators`` (the most that a query has); ``alpha`` by formulation
-    (Krippendorff's, nominal).
+    A query counts as agreed where some formulation has the vote of more than half of the
+    annotators who judged it (2 of 3); a query that one person alone judged counts neither way, and
+    an empty cell is no judgment. ``agreed``: their share of the queries with two or more;
+    ``votes``: mean votes by formulation over them (0..annotators; None without any), ``votes_all``
+    over all queries; ``queries``; ``annotators`` (the most that a query has); ``alpha`` by
+    formulation (Krippendorff's, nominal).
     """
-    by_query: dict[QueryKey, list[dict[str, int]]] = defaultdict(list)
+    given: dict[QueryKey, dict[str, list[int]]] = defaultdict(dict)
+    people: dict[QueryKey, int] = Counter()
     for judgment in judgments:
-        by_query[judgment.query].append(judgment.values)
-    votes = {
-        query: {name: sum(own.get(name, 0) for own in given) for name in FORMULATIONS}
-        for query, given in by_query.items()
-    }
-    agreed = [own for query, own in votes.items() if 2 * max(own.values()) > len(by_query[query])]
+        people[judgment.query] += bool(judgment.values)
+        for name, value in judgment.values.items():
+            given[judgment.query].setdefault(name, []).append(value)
+    several = [own for own in given.values() if max(map(len, own.values())) > 1]
+    agreed = [
+        own for own in several if any(len(v) > 1 and 2 * sum(v) > len(v) for v in own.values())
+    ]
     return {
-        "queries": len(votes),
-        "annotators": max(map(len, by_query.values()), default=0),
-        "agreed": len(agreed) / len(votes) if votes else None,
+        "queries": len(given),
+        "annotators": max(people.values(), default=0),
+        "agreed": len(agreed) / len(several) if several else None,
         "votes": _mean_votes(agreed),
-        "votes_all": _mean_votes(list(votes.values())),
+        "votes_all": _mean_votes(list(given.values())),
         "alpha": {
             name: krippendorff_alpha([j for j in judgments if name in j.values], name, "nominal")
             for name in FORMULATIONS
@@ -188,11 +191,12 @@ def preference_summary(judgments: Sequence[Judgment]) -> dict[str, Any]:
     }
 
 
-def _mean_votes(votes: Sequence[dict[str, int]]) -> dict[str, float | None]:
-    return {
-        name: sum(own[name] for own in votes) / len(votes) if votes else None
-        for name in FORMULATIONS
-    }
+def _mean_votes(given: Sequence[Mapping[str, list[int]]]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name in FORMULATIONS:
+        votes = [sum(own[name]) for own in given if name in own]
+        found[name] = sum(votes) / len(votes) if votes else None
+    return found
 
 
 def krippendorff_alpha(

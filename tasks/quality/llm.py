@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyray.languages import LANGUAGES
-from polyray.llm.engine import Asked, ask
 from polyray.llm.parsing import parse_ratings, parse_tags
 from polyray.llm.prompts import load_prompt
 from polyray.llm.request import Item
@@ -21,9 +19,17 @@ from tasks.quality.human import QueryKey
 
 if TYPE_CHECKING:
     from polyray.llm.store import Answer
-    from polyray.progress import Progress
+    from polyray.llm.work import LlmWork
 
-__all__ = ["LlmPart", "ask_ratings", "ask_tags", "rating_items", "tag_items"]
+__all__ = [
+    "LlmPart",
+    "ask_ratings",
+    "ask_tags",
+    "parse_rating_answer",
+    "parse_tag_answer",
+    "rating_items",
+    "tag_items",
+]
 
 _SEPARATOR = "\x1f"
 """Between the parts of an item's id: it stands in no name and no query id."""
@@ -59,16 +65,15 @@ def tag_items(sets: Sequence[QuerySet], source: LlmTags) -> list[Item]:
     return items
 
 
-def _parse_tags(item: Item, answer: Answer) -> list[str]:
+def parse_tag_answer(item: Item, answer: Answer) -> list[str]:
+    """One tag for each of the item's tokens."""
     tokens, tags = item.context
     return parse_tags(answer.content, tokens, allowed=tags)
 
 
-def ask_tags(
-    sets: Sequence[QuerySet], source: LlmTags, store: Path, progress: Progress
-) -> dict[SetKey, LlmPart]:
+def ask_tags(sets: Sequence[QuerySet], source: LlmTags, work: LlmWork) -> dict[SetKey, LlmPart]:
     """Tags of every query that the LLM answered well; the others are missing with their reason."""
-    asked = _ask(tag_items(sets, source), source.engine, store, _parse_tags, progress, source.name)
+    asked = work.ask(source.name, tag_items(sets, source), source.engine, parse_tag_answer)
     found: dict[SetKey, LlmPart] = {}
     for each in sets:
         values: dict[str, list[str]] = {}
@@ -109,16 +114,15 @@ def rating_items(sets: Sequence[QuerySet], ratings: LlmRatings) -> list[Item]:
     return items
 
 
-def _parse_ratings(item: Item, answer: Answer) -> dict[str, int]:
+def parse_rating_answer(item: Item, answer: Answer) -> dict[str, int]:
+    """Accuracy and fluency, 1 to 3."""
     return parse_ratings(answer.content)
 
 
-def ask_ratings(
-    sets: Sequence[QuerySet], ratings: LlmRatings, store: Path, progress: Progress
-) -> LlmPart:
-    """Ratings by :class:`~tasks.quality.human.QueryKey`, and the engine's figures."""
+def ask_ratings(sets: Sequence[QuerySet], ratings: LlmRatings, work: LlmWork) -> LlmPart:
+    """Ratings by :class:`~tasks.quality.human.QueryKey`; others are missing with their reason."""
     items = rating_items(sets, ratings)
-    asked = _ask(items, ratings.engine, store, _parse_ratings, progress, "ratings")
+    asked = work.ask("ratings", items, ratings.engine, parse_rating_answer)
     values = {
         QueryKey(*name.split(_SEPARATOR)): outcome.parsed
         for name, outcome in asked.items()
@@ -130,16 +134,3 @@ def ask_ratings(
             place = ".".join(name.split(_SEPARATOR)[:2])
             missing.setdefault(place, Counter())[outcome.reason] += 1
     return LlmPart(values, {"missing": {place: dict(own) for place, own in missing.items()}})
-
-
-def _ask(
-    items: Sequence[Item], engine: Any, store: Path, parse: Any, progress: Progress, name: str
-) -> Asked:
-    store.parent.mkdir(parents=True, exist_ok=True)
-    return ask(
-        items,
-        engine,
-        store,
-        parse,
-        lambda report: progress.update(name, report.done, report.total, report.line()),
-    )

@@ -10,6 +10,7 @@ from polyray.evaluation.bars import Bar, grouped_bars
 from polyray.evaluation.tables import Table, TopicValue, write_per_topic
 from polyray.experiment import Experiment
 from polyray.files import write_json
+from polyray.llm.work import usage_facts, usage_metrics, usage_table
 from polyray.text.parts_of_speech import INSTALL
 from tasks.quality.human import mean_ratings, preference_summary, rating_summary
 from tasks.quality.people_tables import human_table, preferences_table, tau_rows, tau_table
@@ -42,6 +43,9 @@ def write_report(
     for name, table in tables.items():
         table.write(folder / "tables", name)
     _plots(folder / "plots", quality, tables)
+    if quality.used:
+        tables["llm"] = usage_table(quality.config.name, quality.used)
+        tables["llm"].write(folder / "tables", "llm")
     _track(experiment, quality)
     shown = [table for name, table in tables.items() if name != "quality"]
     return shown, _notes(quality)
@@ -72,6 +76,8 @@ def _notes(quality: Quality) -> list[str]:
             notes.append(f"{source}, {name}: left out: {_counted(reasons)}")
     for name, reasons in quality.facts.get("missing_ratings", {}).items():
         notes.append(f"LLM ratings of {name}: left out: {_counted(reasons)}")
+    for path, left in quality.facts.get("judgments_left_out", {}).items():
+        notes.append(f"{path}: judgments of other languages left out: {_counted(left)}")
     if not quality.tagger and quality.config.tagger != "none":
         notes.append(f"parts of speech: no tagger is installed; {INSTALL}")
     return notes
@@ -112,6 +118,7 @@ def _results(quality: Quality) -> dict[str, Any]:
         },
         "people": people,
         "llm_ratings": rated,
+        **({"llm": usage_facts(quality.used)} if quality.used else {}),
         "llm_and_people": tau_rows(quality) if rated and quality.ratings else [],
     }
 
@@ -146,9 +153,9 @@ def _plots(folder: Path, quality: Quality, tables: dict[str, Table]) -> None:
                     bars.append(Bar(panel, key.language, key.variant, report["mean_all"][name]))
     bars = [bar for bar in bars if bar.value is not None]
     title = f"{quality.config.name}: Code-Mixing Index (0 to 100), mean over queries"
-    grouped_bars(
-        folder / "code_mixing.png", bars, "CMI", title, names=("queries", "native language")
-    )
+    names = ("queries", "native language")
+    if bars:
+        grouped_bars(folder / "code_mixing.png", bars, "CMI", title, names=names)
     parts = [
         Bar("English words", str(row[0]), variant, float(value))
         for row in (tables["parts_of_speech"].rows if quality.tagger else [])
@@ -206,7 +213,7 @@ def _track(experiment: Experiment, quality: Quality) -> None:
                 known = {n: float(v) for n, v in metrics.items() if v is not None}
                 params = {"source": source, **key._asdict(), **report["counts"]}
                 tracker.child(f"{source} {key}", params, known, {"polyray.system": source})
-        tracker.log_metrics(_headline(quality))
+        tracker.log_metrics(_headline(quality) | usage_metrics(quality.used))
         tracker.log_artifacts(experiment.folder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,10 @@ from polyray.errors import InputError, Problem
 from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import resolve
+from polyray.languages import LANGUAGES
 from polyray.llm.settings import answers_file
+from polyray.llm.store import Usage
+from polyray.llm.work import LlmWork, llm_work
 from polyray.progress import Progress
 from polyray.text.mixing import mixing_report, write_tags
 from polyray.text.parts_of_speech import PosTagger, find_tagger
@@ -31,7 +35,7 @@ class Quality:
 
     ``tags``: source -> set -> tags; ``mixing`` likewise, as
     :func:`polyray.text.mixing.mixing_report` gives it. ``words``: set -> English words and their
-    parts of speech by the first source.
+    parts of speech by the first source; ``used``: what LLMs were asked.
     """
 
     config: QualityConfig
@@ -41,6 +45,7 @@ class Quality:
     mixing: dict[str, dict[SetKey, dict[str, Any]]] = field(default_factory=dict)
     words: dict[SetKey, dict[str, Any]] = field(default_factory=dict)
     tagger: str = ""
+    used: dict[str, Usage] = field(default_factory=dict)
     ratings: list[Judgment] = field(default_factory=list)
     preferences: list[Judgment] = field(default_factory=list)
     llm_ratings: dict[QueryKey, dict[str, int]] = field(default_factory=dict)
@@ -73,17 +78,20 @@ def run_quality(config: QualityConfig) -> QualityResult:
     experiment = Experiment(config.name, config, input_digests(config), output)
     experiment.open()
     seconds: dict[str, float] = {}
-    with Progress(config.name) as progress:
+    store = answers_file(config.output, config.answers)
+    told = (config.engines, config.name, experiment.hash, config.tracking)
+    with Progress(config.name) as progress, llm_work(store, progress, *told) as work:
         for source in config.token_languages:
             start = time.perf_counter()
-            quality.tags[source.name] = _tagged(source, quality, experiment, progress)
+            quality.tags[source.name] = _tagged(source, quality, experiment, work)
             seconds[f"tags.{source.name}"] = round(time.perf_counter() - start, 3)
         _measure(quality, tagger)
-        _rate(quality, progress)
+        _rate(quality, work)
+    quality.used = work.used
     for each in sets:
         each.write(experiment.folder / "tokens")
     tables, notes = write_report(experiment, quality, seconds)
-    return QualityResult(experiment.folder, tables, quality, notes)
+    return QualityResult(experiment.folder, tables, quality, notes + work.notes)
 
 
 def _read_people(quality: Quality) -> None:
@@ -96,10 +104,17 @@ def _read_people(quality: Quality) -> None:
 
 
 def _known(quality: Quality, path: str, judgments: list[Judgment]) -> list[Judgment]:
-    """The judgments in the config's languages; those of queries that are not there are refused."""
-    own = [
-        judgment for judgment in judgments if judgment.query.language in quality.config.languages
-    ]
+    """The judgments in the config's languages; those of queries that are not there are refused.
+
+    So are those in a language by another code; the others of a language that the config leaves out
+    are counted in the notes.
+    """
+    languages = quality.config.languages
+    own = [judgment for judgment in judgments if judgment.query.language in languages]
+    others = Counter(j.query.language for j in judgments if j.query.language not in languages)
+    left_out = {code: count for code, count in others.items() if code in LANGUAGES}
+    if left_out:
+        quality.facts.setdefault("judgments_left_out", {})[path] = left_out
     known = {
         QueryKey(each.key.queries, each.key.language, query_id)
         for each in quality.sets
@@ -111,17 +126,22 @@ def _known(quality: Quality, path: str, judgments: list[Judgment]) -> list[Judgm
         for judgment in own
         if judgment.query not in known
     ]
+    problems += [
+        Problem(path, j.line, f"language {j.query.language!r}", f"use {', '.join(languages)}")
+        for j in judgments
+        if j.query.language not in LANGUAGES
+    ]
     if problems:
         raise InputError(problems)
     return own
 
 
 def _tagged(
-    source: TokenSource, quality: Quality, experiment: Experiment, progress: Progress
+    source: TokenSource, quality: Quality, experiment: Experiment, work: LlmWork
 ) -> dict[SetKey, Tags]:
     """Tags of every set; those that an earlier start wrote are read back."""
     if isinstance(source, LlmTags):
-        return _by_llm(source, quality, experiment, progress)
+        return _by_llm(source, quality, experiment, work)
     tagger = LinguaTagger(source.stay, source.name) if isinstance(source, LinguaTags) else None
     found: dict[SetKey, Tags] = {}
     for number, each in enumerate(quality.sets, 1):
@@ -134,19 +154,17 @@ def _tagged(
         elif tagger is not None:
             found[each.key] = tagger.tag(each.tokens, code)
         write_tags(path, found[each.key])
-        progress.update(f"{source.name}: query sets", number, len(quality.sets))
+        work.progress.update(f"{source.name}: query sets", number, len(quality.sets))
     return found
 
 
 def _by_llm(
-    source: LlmTags, quality: Quality, experiment: Experiment, progress: Progress
+    source: LlmTags, quality: Quality, experiment: Experiment, work: LlmWork
 ) -> dict[SetKey, Tags]:
     """The store of answers is what a second start reads; the files are for others to use."""
     from tasks.quality.llm import ask_tags
 
-    parts = ask_tags(
-        quality.sets, source, answers_file(quality.config.output, quality.config.answers), progress
-    )
+    parts = ask_tags(quality.sets, source, work)
     missing: Mapping[SetKey, dict[str, int]] = {
         key: part.facts["missing"] for key, part in parts.items() if part.facts["missing"]
     }
@@ -169,15 +187,13 @@ def _measure(quality: Quality, tagger: PosTagger | None) -> None:
             quality.words[each.key] = english_words(answered, main[each.key], tagger)
 
 
-def _rate(quality: Quality, progress: Progress) -> None:
+def _rate(quality: Quality, work: LlmWork) -> None:
     ratings = quality.config.llm_ratings
     if ratings is None:
         return
     from tasks.quality.llm import ask_ratings
 
-    part = ask_ratings(
-        quality.sets, ratings, answers_file(quality.config.output, quality.config.answers), progress
-    )
+    part = ask_ratings(quality.sets, ratings, work)
     quality.llm_ratings = part.values
     if part.facts["missing"]:
         quality.facts["missing_ratings"] = part.facts["missing"]

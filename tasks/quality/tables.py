@@ -117,7 +117,8 @@ def mixing_table(quality: Quality, queries: str) -> Table:
         for variant in VARIANTS:
             report = reports[SetKey(queries, code, variant)]
             row += [report["mean_all"][name] for name in DEFINITIONS]
-            row += [report["mean_mixed"]["cmi_max"], 100 * report["share_mixed"]]
+            share = report["share_mixed"]
+            row += [report["mean_mixed"]["cmi_max"], None if share is None else 100 * share]
         rows.append(row)
     columns = ["language"]
     for variant in VARIANTS:

@@ -109,6 +109,16 @@ def test_tags_from_a_file_and_judgments_of_unknown_queries(tmp_path: Path) -> No
     assert len(error.value.problems) == 1
     with pytest.raises(ConfigError, match="only"):
         config(tmp_path, 'token_languages=[{kind: file, path: "{place}.tsv"}]')
+    judged.write_text(f"{header}title,deu,T01,a,1,1,1\ntitle,DE,T01,a,1,1,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r":2: language 'deu'.*\n.*:3: language 'DE'"):
+        run_quality(config(tmp_path, "languages=[de]", f"ratings={judged}"))
+    judged.write_text(f"{header}title,ru,T01,a,1,1,1\ntitle,de,T01,a,1,1,1\n", encoding="utf-8")
+    result = run_quality(config(tmp_path, "languages=[de]", f"ratings={judged}"))
+    assert any("left out: 1 ru" in note for note in result.notes)
+    missing = f'token_languages=[{{kind: file, path: "{tmp_path}/{{variant}}.tsv"}}]'
+    with pytest.raises(InputError, match="no such file") as error:
+        run_quality(config(tmp_path, "languages=[de]", missing, *ratings))
+    assert len(error.value.problems) == 6
 
 
 def test_a_tagger_that_is_not_there_is_said_before_any_work(tmp_path: Path) -> None:
@@ -143,6 +153,11 @@ def test_ratings_and_tags_by_a_scripted_llm(tmp_path: Path) -> None:
     rated = result.quality.llm_ratings
     assert 0 < len(rated) < 80
     assert set(map(tuple, (own.values() for own in rated.values()))) == {(3, 2)}
+    used = read_json(result.folder / "results.json")["llm"]
+    # a refusal is asked about once more, as a new sample
+    assert used["ratings"]["calls"] == used["ratings"]["answers"] == 80 + (80 - len(rated))
+    assert used["llm"]["calls"] > 240
+    assert (result.folder / "tables" / "llm.csv").is_file()
     missing = result.quality.facts["missing_ratings"]
     assert sum(sum(own.values()) for own in missing.values()) == 80 - len(rated)
     row = dict(zip(result.tables[0].columns, result.tables[0].rows[0], strict=True))
@@ -152,3 +167,15 @@ def test_ratings_and_tags_by_a_scripted_llm(tmp_path: Path) -> None:
     assert result.quality.facts["missing_tags"]["llm"]["title.de.mixed"]["count_mismatch"] > 20
     assert any("left out" in note for note in result.notes)
     assert [row[1] for row in estimate_quality(settings).rows] != [240, 80]  # stored by now
+
+
+def test_without_one_usable_tag_nothing_is_a_number(tmp_path: Path) -> None:
+    tagging = _script(tmp_path / "tags.json", {"match": "", "responses": [{"content": "no idea"}]})
+    source = f"[{{kind: llm, engine: {tagging}}}]"
+    result = run_quality(
+        config(tmp_path, "languages=[de]", f"token_languages={source}", "tagger=none")
+    )
+    rows = read_json(result.folder / "results.json")["mixing"]
+    assert {row["share_mixed"] for row in rows} == {None}
+    (table,) = [table for table in result.tables if "title: Code-Mixing" in table.caption]
+    assert set(table.rows[0][1:]) == {None}

@@ -35,7 +35,7 @@ def cmi(
         ["all", counts["queries"], *report["mean_all"].values()],
         ["mixed", counts["mixed"], *report["mean_mixed"].values()],
     ]
-    share = f"{100 * report['share_mixed']:.1f}% mixed"
+    share = f"{100 * (report['share_mixed'] or 0.0):.1f}% mixed"
     caption = f"Code-Mixing Index, 0 to 100, mean; {share}"
     table = Table(["queries", "count", "cmi_max", "cmi_native"], means, caption, decimals=2)
     console = Console()

@@ -76,8 +76,8 @@ def mixing_report(tags: Mapping[str, Sequence[str]], native: str | None = None) 
 
     ``per_query``: id -> ``{"cmi_max", "cmi_native"}``. ``mean_all``: over all queries.
     ``mean_mixed``: over those with words of more than one language (``cmi_max > 0``), None where
-    there are none. ``share_mixed``: their share of all. ``counts``: ``queries``, ``mixed``,
-    ``tokens`` and how many of those are ``independent``.
+    there are none. ``share_mixed``: their share of all, None without queries. ``counts``:
+    ``queries``, ``mixed``, ``tokens`` and how many of those are ``independent``.
     """
     found = {query_id: code_mixing(own, native) for query_id, own in tags.items()}
     mixed = [one for one in found.values() if one.mixed]
@@ -86,7 +86,7 @@ def mixing_report(tags: Mapping[str, Sequence[str]], native: str | None = None) 
         "per_query": {query_id: one._asdict() for query_id, one in found.items()},
         "mean_all": _means(list(found.values())),
         "mean_mixed": _means(mixed),
-        "share_mixed": len(mixed) / len(found) if found else 0.0,
+        "share_mixed": len(mixed) / len(found) if found else None,
         "counts": {
             "queries": len(found),
             "mixed": len(mixed),

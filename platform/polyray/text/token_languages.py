@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,11 @@ __all__ = [
 ]
 
 ENGLISH = "en"
+_LONG = {
+    code: {name for name in (row.iso3, *row.aliases) if len(name) == 3}
+    for code, row in LANGUAGES.items()
+}
+"""Three-letter codes of a language, which are no tags here."""
 
 _SCRIPTS = {
     "Latn": r"\p{Latin}",
@@ -197,10 +203,16 @@ def read_matching_tags(
     """Tags of ``queries`` from a file (:func:`polyray.text.mixing.read_tags`), one a token.
 
     Raises :class:`~polyray.errors.InputError` naming every query that the file lacks or has with
-    another number of tags than the query has tokens: nothing is padded or shifted.
+    another number of tags than the query has tokens: nothing is padded or shifted. The same for a
+    file where English or ``native`` stand under their three-letter codes.
     """
     found = read_tags(path)
     problems = []
+    counts_of = Counter(tag for own in found.values() for tag in own)
+    for code in (native, ENGLISH):
+        for long in sorted(_LONG[code] & set(counts_of)):
+            what = f"{counts_of[long]} tokens are tagged {long}"
+            problems.append(Problem(str(path), None, what, f"write {code}, the two-letter code"))
     for query_id, tokens in queries.items():
         if query_id not in found:
             problems.append(Problem(str(path), None, f"no tags of query {query_id!r} ({native})"))

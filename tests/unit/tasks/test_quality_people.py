@@ -75,6 +75,27 @@ def test_votes_are_those_of_queries_with_a_majority(tmp_path: Path) -> None:
     assert preference_summary([])["votes"]["native"] is None
 
 
+def test_an_empty_cell_is_no_vote_and_one_person_no_majority(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path / "p.csv",
+        "t,so,q1,a,,1,0",
+        "t,so,q1,b,,,",  # judged nothing
+        "t,so,q2,a,1,0,",
+        "t,so,q2,b,1,0,",
+        "t,so,q3,a,,,",
+        header=VOTES,
+    )
+    found = preference_summary(read_preferences(path))
+    # q1 has one judge, so that q2 alone can show agreement; q3 is judged by nobody
+    assert (found["queries"], found["annotators"], found["agreed"]) == (2, 2, 1.0)
+    assert found["votes"] == {"native": 2.0, "mixed": 0.0, "english": None}
+    assert found["votes_all"] == {"native": 2.0, "mixed": 0.5, "english": 0.0}
+    blank = _write(tmp_path / "b.csv", "t,so,q1,a,,,", "t,so,q1,b,,,", header=VOTES)
+    empty = preference_summary(read_preferences(blank))
+    assert (empty["queries"], empty["agreed"]) == (0, None)
+    assert set(empty["votes_all"].values()) == {None}
+
+
 def test_every_bad_line_is_named(tmp_path: Path) -> None:
     path = _write(
         tmp_path / "r.csv",

@@ -92,6 +92,9 @@ def test_tags_from_a_file_have_to_fit(tmp_path: Path) -> None:
     queries = {"q1": ["das", "Meeting"], "q2": ["ok"]}
     write_tags(path, {"q1": ["de", "en"], "q2": ["en"], "other": ["de"]})
     assert read_matching_tags(path, queries, "de") == {"q1": ["de", "en"], "q2": ["en"]}
+    write_tags(path, {"q1": ["deu", "eng"], "q2": ["nl"]})
+    with pytest.raises(InputError, match=r"tagged deu.*write de(.|\n)*tagged eng.*write en"):
+        read_matching_tags(path, queries, "de")
     write_tags(path, {"q1": ["de"]})
     with pytest.raises(InputError, match="1 tags for 2 tokens") as error:
         read_matching_tags(path, queries, "de")

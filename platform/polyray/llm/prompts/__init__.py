@@ -31,7 +31,7 @@ from polyray.errors import ConfigError
 from polyray.files import resolve
 from polyray.llm.request import Item, Message, messages
 
-__all__ = ["BUILT_IN", "Prompt", "Rendered", "load_prompt"]
+__all__ = ["BUILT_IN", "Prompt", "Rendered", "load_prompt", "prompt_file"]
 
 BUILT_IN = ("distractors", "ratings", "token_languages", "meaning_changed")
 
@@ -142,18 +142,22 @@ def _names(text: str, file: str) -> set[str]:
     return set(template.get_identifiers())
 
 
+def prompt_file(name: str | Path) -> Path:
+    """The file of a template: one of :data:`BUILT_IN` by its name, or the user's own by path."""
+    if str(name) in BUILT_IN:
+        return Path(__file__).with_name(f"{name}.yaml")
+    if str(name).endswith((".yaml", ".yml")):
+        return resolve(name)
+    known = ", ".join(BUILT_IN)
+    raise ConfigError(f"prompt {str(name)!r}: none of {known}, and no path of a .yaml file")
+
+
 def load_prompt(name: str | Path) -> Prompt:
     """One of :data:`BUILT_IN` by its name, or a template file by its path.
 
     Raises :class:`~polyray.errors.ConfigError` naming everything that is wrong in the file.
     """
-    if str(name) in BUILT_IN:
-        path = Path(__file__).with_name(f"{name}.yaml")
-    elif str(name).endswith((".yaml", ".yml")):
-        path = resolve(name)
-    else:
-        known = ", ".join(BUILT_IN)
-        raise ConfigError(f"prompt {str(name)!r}: none of {known}, and no path of a .yaml file")
+    path = prompt_file(name)
     read = load_config(path, (), _File)
     made = Prompt(read.name, str(read.version), read.user, read.system, read.schema_, str(path))
     _ = made.names
