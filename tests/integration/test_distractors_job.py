@@ -269,3 +269,53 @@ def test_the_dry_run_counts_every_round_and_the_judge(tmp_path: Path) -> None:
     by_rule = estimate_distractors(config(tmp_path, *given, judge))
     assert [row[:2] for row in by_rule.rows] == [["de, judge, at most", 15]]
     assert "nothing was sent" in by_rule.caption
+
+
+CANARY = "sk-canary-93b1f0"
+
+
+def test_the_key_is_nowhere_with_ray_actors_and_traces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ray_session: None
+) -> None:
+    """Not in what the job leaves, in MLflow, in Ray's logs, nor in what Ray knows of its actors."""
+    import ray
+    from ray._private import state, worker
+
+    from polyray.llm.scripted import Script
+    from polyray.llm.server import ScriptedServer, served
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path / "mlflow"))
+    lines = tmp_path / "s.tsv"
+    lines.write_text("Anna kauft 2 Äpfel.\tx\n", encoding="utf-8")
+    key = tmp_path / "key"
+    key.write_text(f"{CANARY}\n", encoding="utf-8")
+    answer = {"content": "1. Anna kauft 3 Äpfel.\n2. Anna kauft 4 Äpfel."}
+    server = ScriptedServer(Script.model_validate({"answers": [{"responses": [answer]}]}))
+    sent: list[str] = []
+    application = server.application()
+
+    async def listen(request: Any, _: Any) -> None:
+        sent.append(request.headers["Authorization"])
+
+    application.on_response_prepare.append(listen)
+    with served(application) as url:
+        provider = {"kind": "openai", "base_url": url, "model": "m", "api_key_file": str(key)}
+        engine = {"provider": provider, "actors": 2, "trace": True, "limits": {"in_flight": 2}}
+        result = run_distractors(
+            config(
+                tmp_path,
+                f'pairs={{kind: columns, path: "{lines}", columns: {{de: 1, fr: 2}}}}',
+                "targets=[de]",
+                "n=2",
+                f"generator={{kind: llm, rounds: 1, engine: {json.dumps(engine)}}}",
+            )
+        )
+    assert sent == [f"Bearer {CANARY}"]
+    assert len(result.parts["de"].made) == 2
+    assert "LlmActor" in repr(state.actors())
+    assert CANARY not in repr(state.actors())
+    session = Path(worker._global_node.get_session_dir_path())
+    left = [p for p in (*tmp_path.rglob("*"), *session.rglob("*")) if p.is_file() and p != key]
+    assert {"answers.sqlite", "mlflow.db", "results.json", "raylet.out"} <= {p.name for p in left}
+    assert not [p for p in left if CANARY.encode() in p.read_bytes()]
+    assert ray.is_initialized()

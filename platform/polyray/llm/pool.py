@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from polyray.errors import PolyrayError
@@ -165,6 +165,7 @@ class LlmActor:
 
     def __init__(self, provider: Provider, at_once: int) -> None:
         self._pool = LocalPool(provider, at_once)
+        self._open = asyncio.Event()
 
     async def open(self) -> None:
         """Make the worker; raises what keeps it from starting."""
@@ -174,9 +175,11 @@ class LlmActor:
         # What is loaded stays; calls leave little behind that only the collector finds.
         gc.freeze()
         gc.set_threshold(_ALLOCATIONS)
+        self._open.set()
 
     async def submit(self, calls: Sequence[Call]) -> None:
-        """Start these calls."""
+        """Start these calls; Ray may bring them before :meth:`open` has run."""
+        await self._open.wait()
         await self._pool.submit(calls)
 
     async def collect(self) -> list[Reply]:
@@ -209,6 +212,7 @@ class RayPool:
         self._under_way: list[set[str]] = [set() for _ in self._places]
         self._inbox = _Inbox()
         self._pumps: list[asyncio.Task[None]] = []
+        self._sending: set[asyncio.Task[None]] = set()
         self._deaths = 0
 
     async def open(self) -> None:
@@ -243,8 +247,22 @@ class RayPool:
             self._under_way[place].add(call.key)
             shares.setdefault(place, []).append(call)
         for place, share in shares.items():
-            # Its failure shows in the pump, which watches the same actor.
-            self._actors[place].submit.remote(share)
+            task = asyncio.create_task(self._sent(place, self._actors[place], share))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _sent(self, place: int, actor: Any, share: Sequence[Call]) -> None:
+        """Calls that did not reach their actor, which may live on, come back at once."""
+        from ray.exceptions import RayError
+
+        try:
+            await actor.submit.remote(share)
+        except RayError:
+            # Those of an actor that was replaced meanwhile have come back already.
+            lost = {call.key for call in share} & self._under_way[place]
+            if lost and self._actors[place] is actor:
+                self._under_way[place] -= lost
+                self._inbox.put(_died(lost))
 
     async def _pump(self, place: int) -> None:
         from ray.exceptions import RayError
@@ -270,10 +288,7 @@ class RayPool:
 
         self._deaths += 1
         lost, self._under_way[place] = self._under_way[place], set()
-        told = "the actor that sent it died"
-        self._inbox.put(
-            [Reply("again", key, "worker_died", message=told, perhaps_paid=True) for key in lost]
-        )
+        self._inbox.put(_died(lost))
         if self._deaths > _DEATHS:
             self._inbox.fail(error)
             return
@@ -294,12 +309,18 @@ class RayPool:
         """End the actors."""
         import ray
 
-        for pump in self._pumps:
-            pump.cancel()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
+        tasks = [*self._pumps, *self._sending]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for actor in self._actors:
             if actor is not None:
                 ray.kill(actor, no_restart=True)
+
+
+def _died(keys: Iterable[str]) -> list[Reply]:
+    told = "the actor that sent it died"
+    return [Reply("again", key, "worker_died", message=told, perhaps_paid=True) for key in keys]
 
 
 def open_pool(settings: LlmSettings) -> LocalPool | RayPool:
