@@ -305,7 +305,7 @@ def child(url: str, folder: Path, actors: int = 0) -> subprocess.Popen[bytes]:
     store, out = str(folder / "a.sqlite"), str(folder / "out")
     command = [sys.executable, "-c", CHILD, url, store, out, str(actors)]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    return subprocess.Popen(command, env=env, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, env=env, stderr=subprocess.PIPE, process_group=0)
 
 
 @pytest.mark.slow
@@ -330,7 +330,7 @@ def test_killed_and_started_again_it_is_the_same_data_set(tmp_path: Path) -> Non
             while process.poll() is None and len(server.seen) < due:
                 time.sleep(0.002)
             if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 landed += 1
             process.stderr.close()  # type: ignore[union-attr]
