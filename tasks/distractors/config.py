@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from polyray.config import Settings
 from polyray.languages import check_codes
 from polyray.llm.settings import LlmSettings
+from polyray.models.nli import NliSettings
 from polyray.retrieve.settings import Name
 from polyray.text.distractors.checks import DistractorLimits
 from polyray.text.distractors.edits import RULES
@@ -90,10 +91,21 @@ class LlmGenerator(Settings):
 
 
 class JudgeSettings(Settings):
-    """An LLM that says whether the meaning really changed; a distractor that it denies is lost."""
+    """Who says whether the meaning really changed: an LLM or an NLI model.
 
-    engine: LlmSettings
+    A distractor that the LLM denies, or that entails its original and is entailed by it, is taken
+    out.
+    """
+
+    engine: LlmSettings | None = None
     prompt: str = "meaning_changed"
+    nli: NliSettings | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> JudgeSettings:
+        if (self.engine is None) == (self.nli is None):
+            raise ValueError("give either an engine (an LLM) or nli (a model)")
+        return self
 
 
 class DistractorsConfig(Settings):
@@ -132,7 +144,8 @@ class DistractorsConfig(Settings):
     def engines(self) -> list[LlmSettings]:
         """The settings of every LLM that is asked."""
         own = [self.generator.engine] if self.generator.kind == "llm" else []
-        return own if self.judge is None else [*own, self.judge.engine]
+        judge = self.judge.engine if self.judge is not None else None
+        return own if judge is None else [*own, judge]
 
     @property
     def wanted(self) -> tuple[str, ...]:

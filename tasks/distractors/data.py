@@ -80,7 +80,7 @@ def input_digests(config: DistractorsConfig) -> dict[str, str]:
     elif generator.lexicon is not None:
         for code in config.wanted:
             files[f"lexicon.{code}"] = lexicon_path(config, code)
-    if config.judge is not None:
+    if config.judge is not None and config.judge.engine is not None:
         files["judge.prompt"] = prompt_file(config.judge.prompt)
     return digests_of(files)
 

@@ -6,10 +6,12 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from polyray.collections.lexicon import read_lexicon
 from polyray.languages import LANGUAGES
+from polyray.models.nli import NliModel, NliSettings
 from polyray.text.distractors.checks import DistractorChecks
 from polyray.text.distractors.edits import alternatives
 from polyray.text.distractors.rules import RuleGenerator
@@ -250,22 +252,37 @@ def judged(config: DistractorsConfig, part: Part, work: LlmWork) -> Part:
 
     Without a usable answer a distractor stays, its verdict empty, and ``unjudged`` counts it.
     """
-    judge = config.judge
-    if judge is None or not part.made:
+    if config.judge is None or not part.made:
         return part
-    items = judge_items(judge, part.made)
-    asked = work.ask(f"{part.made[0].language}, judge", items, judge.engine, parse_judgment)
     rejected = Counter(part.rejected)
     kept: list[Made] = []
     numbers: Counter[str] = Counter()
-    for one, item in zip(part.made, items, strict=True):
-        outcome = asked[item.id]
-        if outcome.ok and not outcome.parsed:
+    for one, changed in zip(part.made, _verdicts(config.judge, part.made, work), strict=True):
+        if changed is False:
             rejected["same_meaning"] += 1
             continue
-        if not outcome.ok:
+        if changed is None:
             rejected["unjudged"] += 1
         numbers[one.row_id] += 1
-        verdict = bool(outcome.parsed) if outcome.ok else None
-        kept.append(replace(one, number=numbers[one.row_id], verdict=verdict))
+        kept.append(replace(one, number=numbers[one.row_id], verdict=changed))
     return Part(kept, rejected)
+
+
+def _verdicts(judge: JudgeSettings, made: Sequence[Made], work: LlmWork) -> list[bool | None]:
+    """Of each distractor whether its meaning changed, None without a usable answer."""
+    name = f"{made[0].language}, judge"
+    if judge.engine is not None:
+        items = judge_items(judge, made)
+        asked = work.ask(name, items, judge.engine, parse_judgment)
+        return [bool(asked[i.id].parsed) if asked[i.id].ok else None for i in items]
+    if judge.nli is None:
+        return [None] * len(made)
+    work.progress.update(name, 0, len(made))
+    same = _nli(judge.nli).same_meaning([(one.original, one.text) for one in made])
+    work.progress.update(name, len(made), len(made))
+    return [not own for own in same]
+
+
+@lru_cache(maxsize=1)
+def _nli(settings: NliSettings) -> NliModel:
+    return NliModel(settings)

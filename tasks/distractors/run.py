@@ -149,8 +149,9 @@ def estimate_distractors(config: DistractorsConfig) -> Table:
                 items = llm_items(config, generator, pairs, code, turn)
                 name = f"{code}, round {turn + 1}" + (", at most" if turn else "")
                 asked.append((name, items, generator.engine, parse_items))
-        if config.judge is not None:
+        judge = config.judge
+        if judge is not None and judge.engine is not None:
             made = [one for pair in pairs for one in stand_ins(pair, code, config.n * rounds)]
-            items = judge_items(config.judge, made)
-            asked.append((f"{code}, judge, at most", items, config.judge.engine, parse_judgment))
+            items = judge_items(judge, made)
+            asked.append((f"{code}, judge, at most", items, judge.engine, parse_judgment))
     return estimate_table(config.name, asked, answers_file(config.output, config.answers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyray.config import load_config
-from polyray.errors import ConfigError, InputError
+from polyray.errors import ConfigError, InputError, MissingPrerequisite
 from polyray.files import read_json
 from tasks.clsd.data import read_clsd
 from tasks.distractors.config import DistractorsConfig
@@ -319,3 +319,63 @@ def test_the_key_is_nowhere_with_ray_actors_and_traces(
     assert {"answers.sqlite", "mlflow.db", "results.json", "raylet.out"} <= {p.name for p in left}
     assert not [p for p in left if CANARY.encode() in p.read_bytes()]
     assert ray.is_initialized()
+
+
+@pytest.mark.parametrize(("label", "made"), [("entailment", 0), ("contradiction", 2)])
+def test_an_nli_model_is_a_judge(
+    tmp_path: Path, tiny_backbone: Callable[[str], Path], label: str, made: int
+) -> None:
+    """A tiny classifier of random weights whose bias decides: all follow, or all contradict."""
+    import torch
+    from transformers import AutoTokenizer, BertForSequenceClassification
+
+    names = ["contradiction", "entailment", "neutral"]
+    model = BertForSequenceClassification.from_pretrained(tiny_backbone("bert"), num_labels=3)
+    model.config.id2label = dict(enumerate(names))
+    model.config.label2id = {name: place for place, name in enumerate(names)}
+    with torch.no_grad():
+        model.classifier.bias[names.index(label)] = 50.0
+    model.save_pretrained(tmp_path / "nli")
+    AutoTokenizer.from_pretrained(tiny_backbone("bert")).save_pretrained(tmp_path / "nli")
+    lines = tmp_path / "s.tsv"
+    lines.write_text("Anna kauft 2 Äpfel und 3 Birnen.\tx\n", encoding="utf-8")
+    result = run_distractors(
+        config(
+            tmp_path,
+            f'pairs={{kind: columns, path: "{lines}", columns: {{de: 1, fr: 2}}}}',
+            "targets=[de]",
+            "n=2",
+            f"judge={{nli: {{model: {tmp_path}/nli}}}}",
+        )
+    )
+    part = result.parts["de"]
+    assert [one.verdict for one in part.made] == [True] * made
+    assert part.rejected["same_meaning"] == 2 - made
+    with pytest.raises(ConfigError, match="either an engine"):
+        config(tmp_path, "judge={}")
+
+
+def test_nli_probabilities_are_the_model_s_own(
+    tmp_path: Path, tiny_backbone: Callable[[str], Path]
+) -> None:
+    import torch
+    from transformers import AutoTokenizer, BertForSequenceClassification
+
+    from polyray.models.nli import NliModel, NliSettings
+
+    model = BertForSequenceClassification.from_pretrained(tiny_backbone("bert"), num_labels=3)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_backbone("bert"))
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ConfigError, match="one of them has to be entailment"):
+        NliModel(NliSettings(model=str(tmp_path)))
+    model.config.id2label = {0: "NEUTRAL", 1: "CONTRADICTION", 2: "ENTAILMENT"}
+    model.save_pretrained(tmp_path)
+    pairs = [("the sky is blue", "the sky"), ("long words", "him"), ("the", "the")]
+    found = NliModel(NliSettings(model=str(tmp_path), device="cpu")).entails(pairs)
+    batch = tokenizer(*map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        expected = model.eval()(**batch).logits.softmax(-1)[:, 2]
+    assert found == pytest.approx(expected.numpy(), abs=1e-6)
+    with pytest.raises(MissingPrerequisite, match="cannot load model"):
+        NliModel(NliSettings(model=str(tmp_path / "none")))
