@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["scenario_table", "write_report"]
 
-SCENARIOS = ("MonoIR", "MQIR", "CLIR")
+SCENARIOS = ("MonoIR", "CLIR", "MQIR")
 
 
 def write_report(

@@ -7,7 +7,7 @@ weights are not the original: figures made with it carry its full name.
 Universal Sentence Encoder (16 languages, Yang et al. 2020) as a quantised ONNX graph;
 ``packaged:SmolLM2-135M-Instruct`` a small language model (Allal et al. 2025) in 4-bit GGUF weights.
 
-Every file is checked against its SHA-256 before it is read; no code of those packages is run.
+Weights are checked against their SHA-256 before they are read; no code of those packages is run.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 
 from polyray.llm.engine import ask
 from polyray.llm.limits import RateLimits
+from polyray.llm.outcome import Report
 from polyray.llm.outcomes import of_body, of_status
 from polyray.llm.request import Item, messages
 from polyray.llm.settings import Limits, LlmSettings
@@ -133,3 +134,11 @@ def test_a_script_by_another_name_is_another_server(tmp_path: Path) -> None:
         found[name] = (asked["x"].parsed, asked["x"].stored)
     assert found == {"a": ("one", True), "b": ("two", False)}
     assert asked.report.usage.calls == 1
+
+
+def test_the_progress_line_has_rate_cost_and_failures() -> None:
+    report = Report(total=9, calls=30, seconds=10.0, usd=0.01234, priced=True)
+    assert report.line() == "3.0 calls/s, $0.0123"
+    report.missing, report.failures = {"refusal": 2}, {"rate_limited": 3, "timeout": 1}
+    assert report.line() == "3.0 calls/s, $0.0123, 2 missing, 4 calls failed"
+    assert Report().line() == "0.0 calls/s"
