@@ -28,8 +28,12 @@ def quiet_environment() -> None:
     Token authentication is on, usage statistics are off; Ray's own core logs only what is fatal
     (errors of workers come back as exceptions all the same). Workers of a local Ray get the same
     share of the processor as other programs.
+
+    A Ray that was imported before has read its mode of authentication: it stays, since the servers
+    that this process starts would ask for a token that it does not send.
     """
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if "ray" not in sys.modules:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,13 @@ def test_packages_have_docstrings_and_no_print_or_assert() -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
                 wrong.append(f"{path}:{node.lineno}: print")
     assert not wrong
+
+
+@pytest.mark.parametrize(("first", "mode"), [("", "token"), ("import ray", "None")])
+def test_ray_s_authentication_is_not_changed_once_ray_has_read_it(first: str, mode: str) -> None:
+    code = f"{first}\nimport os\nfrom polyray.cluster import quiet_environment\n"
+    code += "quiet_environment()\nprint(os.environ.get('RAY_AUTH_MODE'))"
+    environment = {k: v for k, v in os.environ.items() if k != "RAY_AUTH_MODE"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == mode

@@ -6,9 +6,17 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from polyray.cluster import quiet_environment
 from polyray.llm.outcomes import Call, Reply
 from polyray.llm.pool import LlmActor, RayPool
 from polyray.llm.settings import ScriptedProvider
+
+
+@pytest.fixture(autouse=True)
+def _before_ray_is_imported() -> None:
+    quiet_environment()
 
 
 def provider(folder: Path) -> ScriptedProvider:
