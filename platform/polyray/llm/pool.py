@@ -25,6 +25,9 @@ _SWITCH_S = 0.0005
 _ALLOCATIONS = 50_000
 """New objects of an actor between two rounds of the garbage collector."""
 _POLL_S = 5.0
+_LOOK_S = 0.5
+_REMEMBERED = 1000
+"""Sendings to an actor that are kept before those that have been answered are forgotten."""
 _DEATHS = 5
 """Deaths of actors, one after the other without a reply between, that end the job."""
 
@@ -212,7 +215,7 @@ class RayPool:
         self._under_way: list[set[str]] = [set() for _ in self._places]
         self._inbox = _Inbox()
         self._pumps: list[asyncio.Task[None]] = []
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sent: list[list[tuple[Any, set[str]]]] = [[] for _ in self._places]
         self._deaths = 0
 
     async def open(self) -> None:
@@ -247,20 +250,26 @@ class RayPool:
             self._under_way[place].add(call.key)
             shares.setdefault(place, []).append(call)
         for place, share in shares.items():
-            task = asyncio.create_task(self._sent(place, self._actors[place], share))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
+            if len(self._sent[place]) >= _REMEMBERED:
+                self._sent[place] = [one for one in self._sent[place] if self._waiting(place, one)]
+            sent = self._actors[place].submit.remote(share)
+            self._sent[place].append((sent, {call.key for call in share}))
 
-    async def _sent(self, place: int, actor: Any, share: Sequence[Call]) -> None:
-        """Calls that did not reach their actor, which may live on, come back at once."""
+    def _waiting(self, place: int, sent: tuple[Any, set[str]]) -> set[str]:
+        return sent[1] & self._under_way[place]
+
+    async def _look_back(self, place: int) -> None:
+        """Calls that never reached their actor, which may live on, come back."""
         from ray.exceptions import RayError
 
-        try:
-            await actor.submit.remote(share)
-        except RayError:
-            # Those of an actor that was replaced meanwhile have come back already.
-            lost = {call.key for call in share} & self._under_way[place]
-            if lost and self._actors[place] is actor:
+        self._sent[place] = [one for one in self._sent[place] if self._waiting(place, one)]
+        sendings = {asyncio.ensure_future(one[0]): one for one in self._sent[place]}
+        if not sendings:
+            return
+        ended, _ = await asyncio.wait(sendings, timeout=_LOOK_S)
+        for sending in ended:
+            if isinstance(sending.exception(), RayError):
+                lost = self._waiting(place, sendings[sending])
                 self._under_way[place] -= lost
                 self._inbox.put(_died(lost))
 
@@ -282,12 +291,15 @@ class RayPool:
                 self._deaths = 0
                 self._under_way[place] -= {reply.key for reply in replies}
                 self._inbox.put(replies)
+            else:
+                await self._look_back(place)
 
     async def _replace(self, place: int, error: Exception) -> None:
         from ray.exceptions import RayError
 
         self._deaths += 1
         lost, self._under_way[place] = self._under_way[place], set()
+        self._sent[place] = []
         self._inbox.put(_died(lost))
         if self._deaths > _DEATHS:
             self._inbox.fail(error)
@@ -309,10 +321,9 @@ class RayPool:
         """End the actors."""
         import ray
 
-        tasks = [*self._pumps, *self._sending]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for pump in self._pumps:
+            pump.cancel()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
         for actor in self._actors:
             if actor is not None:
                 ray.kill(actor, no_restart=True)
