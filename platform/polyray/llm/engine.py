@@ -168,7 +168,8 @@ class _Job:
 
     def _work(self) -> None:
         try:
-            asyncio.run(self._main())
+            with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+                runner.run(self._main())
         except BaseException as error:
             self.events.put(error)
         self.events.put(None)
@@ -179,6 +180,16 @@ class _Job:
             await self.driver.run()
         finally:
             await self._pool.close()
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop, which Ray's own actors run on, too; Python's where it is not."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    make: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return make
 
 
 def estimate(
