@@ -13,7 +13,7 @@ from typing import Literal
 
 from polyray.errors import ConfigError
 
-__all__ = ["LANGUAGES", "Language", "check_codes", "language"]
+__all__ = ["LANGUAGES", "SCRIPT_LETTERS", "Language", "check_codes", "language"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,14 @@ _ROWS = (
 
 LANGUAGES: dict[str, Language] = {row.code: row for row in _ROWS}
 """ISO 639-1 code -> row, English first."""
+
+SCRIPT_LETTERS = {
+    "Latn": r"\p{Latin}",
+    "Hans": r"\p{Han}",
+    "Arab": r"\p{Arabic}",
+    "Cyrl": r"\p{Cyrillic}",
+}
+"""Script of a :class:`Language` -> pattern of one of its letters, for the module ``regex``."""
 
 _BY_ANY = {
     name.lower(): row

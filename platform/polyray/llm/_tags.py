@@ -17,13 +17,11 @@ from polyray.llm._answers import (
     without_thinking,
 )
 from polyray.text.keys import matching_key
+from polyray.text.mixing import INDEPENDENT, NAMED_ENTITY
 
-__all__ = ["ENTITY", "INDEPENDENT", "parse_tags"]
+__all__ = ["parse_tags"]
 
-INDEPENDENT, ENTITY = "u", "ne"
-"""Tags of tokens that belong to no language, and of named entities."""
-
-_TAGS = frozenset({*LANGUAGES, INDEPENDENT, ENTITY})
+_TAGS = frozenset({*LANGUAGES, INDEPENDENT, NAMED_ENTITY})
 _SEPARATED = re.compile(r"(?P<token>.*\S)\s*(?:\t|=>|->|→|[-–—:=|/：])\s*(?P<tag>[^\s:|/=]+)")
 _BRACKETED = re.compile(r"(?P<token>\S.*\S|\S)\s*[(\[（](?P<tag>[^\s()\[\]（）]+)[)\]）]")
 _SPACED = re.compile(r"(?P<token>\S+)\s+(?P<tag>\S+)")

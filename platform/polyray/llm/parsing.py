@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from polyray.languages import LANGUAGES
+from polyray.languages import LANGUAGES, SCRIPT_LETTERS
 from polyray.llm._answers import ParseError, is_refusal, without_thinking
 from polyray.llm._items import bare_item, comparable, likeness, same_as_original
 from polyray.llm._lists import listed
@@ -34,13 +34,6 @@ _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 
 _NEAR = 0.6
 """From this likeness on, an item is a sentence made from the original, whatever it begins with."""
-
-_SCRIPTS = {
-    "Latn": r"\p{Latin}",
-    "Hans": r"\p{Han}",
-    "Arab": r"\p{Arabic}",
-    "Cyrl": r"\p{Cyrillic}",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +102,7 @@ def _checked(
     seen: set[str] = set()
     items: list[str] = []
     row = LANGUAGES.get(lang or "")
-    script = compiled(_SCRIPTS[row.script]) if row is not None else None
+    script = compiled(SCRIPT_LETTERS[row.script]) if row is not None else None
     for item in said:
         key = comparable(item)
         if not any(char.isalnum() for char in item):

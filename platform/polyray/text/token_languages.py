@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from polyray.errors import InputError, Problem
-from polyray.languages import LANGUAGES, language
+from polyray.languages import LANGUAGES, SCRIPT_LETTERS, language
 from polyray.text.keys import compiled
 from polyray.text.mixing import INDEPENDENT, read_tags
 
@@ -39,13 +39,6 @@ _LONG = {
     for code, row in LANGUAGES.items()
 }
 """Three-letter codes of a language, which are no tags here."""
-
-_SCRIPTS = {
-    "Latn": r"\p{Latin}",
-    "Hans": r"\p{Han}",
-    "Arab": r"\p{Arabic}",
-    "Cyrl": r"\p{Cyrillic}",
-}
 
 
 def word_tokens(text: str, code: str) -> list[str]:
@@ -91,10 +84,10 @@ def tag_by_script(token: str, native: str) -> str | None:
     if not compiled(r"\p{L}").search(token):
         return INDEPENDENT
     here, there = language(native).script, language(ENGLISH).script
-    own = len(compiled(_SCRIPTS[here]).findall(token))
+    own = len(compiled(SCRIPT_LETTERS[here]).findall(token))
     if here == there:
         return None if own else INDEPENDENT
-    english = len(compiled(_SCRIPTS[there]).findall(token))
+    english = len(compiled(SCRIPT_LETTERS[there]).findall(token))
     if not own and not english:
         return INDEPENDENT
     return native if own >= english else ENGLISH
