@@ -69,8 +69,8 @@ def test_half_characters_and_absurd_counts() -> None:
     assert (reply.input_tokens, reply.output_tokens) == (None, 2)
 
 
-def stored(path: Path, usd: float | None) -> None:
-    """One answered call, one that may have been paid, and one to another model."""
+def stored(path: Path, usd: float | None) -> float:
+    """One answered call, one that may have been paid, one to another model; the time now."""
     now = time.time()
     request = json.dumps({"endpoint": "http://a/v1", "model": "m"})
     other = json.dumps({"endpoint": "http://a/v1", "model": "other"})
@@ -85,6 +85,7 @@ def stored(path: Path, usd: float | None) -> None:
         )
         answer = Answer("k", "b", 0, 1, "x", "stop", None, 3000, 100, True, usd, 0.1)
         store.commit(answers=[answer], ended=[Ended(1, "answered", perhaps_paid=True)])
+    return now
 
 
 def test_usage_counts_questions_in_all_runs(tmp_path: Path) -> None:
@@ -105,11 +106,11 @@ def test_answers_from_before_there_was_a_price_count(tmp_path: Path) -> None:
 
 
 def test_calls_of_an_earlier_job_count_for_the_rates(tmp_path: Path) -> None:
-    stored(tmp_path / "a", None)
+    now = stored(tmp_path / "a", None)
     with Store(tmp_path / "a") as store:
-        now = time.time()
         calls = store.recent("http://a/v1", "m", now - 600)
-    assert [(round(now - sent), tokens) for sent, tokens in calls] == [(60, 3100), (2, 0)]
+        assert store.recent("http://a/v1", "m", now - 10) == calls[1:]
+    assert [(round(now - sent, 3), tokens) for sent, tokens in calls] == [(60, 3100), (2, 0)]
     clock = [0.0]
     rates = RateLimits(Limits(requests_per_minute=6), lambda: clock[0])
     rates.replay([(now - sent, float(tokens)) for sent, tokens in calls])
