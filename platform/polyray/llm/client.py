@@ -66,7 +66,7 @@ class OpenAIWorker:
 
         self._provider = provider
         self._key = api_key(provider)
-        http = _http_client(provider.longest_answer_bytes)
+        self._http = _http_client(provider.longest_answer_bytes)
         self._address = f"{provider.endpoint}/chat/completions"
         unsaid = {f"X-Stainless-{name}": openai.Omit() for name in _PLATFORM}
         self._client = openai.AsyncOpenAI(
@@ -76,12 +76,16 @@ class OpenAIWorker:
             project=None,
             max_retries=0,
             timeout=None,
-            http_client=http,
+            http_client=self._http,
             default_headers={"Accept-Encoding": "gzip, deflate", **unsaid},
         )
 
     def __repr__(self) -> str:
         return f"OpenAIWorker({self._provider.model!r} at {self._provider.endpoint})"
+
+    async def open(self) -> None:
+        """Make what all connections share; to be called in the loop that sends."""
+        self._http.open()
 
     async def call(self, call: Call) -> Reply:
         """Send one call; every end of it is a reply."""
@@ -183,9 +187,17 @@ def _http_client(longest: int) -> Any:
             return self._body
 
     class Direct(httpx2.AsyncClient):
-        """Sends requests by one aiohttp session, made in the loop that sends first."""
+        """Sends requests by one aiohttp session, which :meth:`open` makes."""
 
         _session: aiohttp.ClientSession | None = None
+
+        def open(self) -> None:
+            """Make the session, with certificates read, for the loop at hand."""
+            self._session = aiohttp.ClientSession(
+                # How many run at once is the engine's business.
+                connector=aiohttp.TCPConnector(limit=0, ssl=httpx2.create_ssl_context()),
+                timeout=aiohttp.ClientTimeout(total=None),
+            )
 
         def build_request(self, method: str, url: Any, **given: Any) -> httpx2.Request:
             """The request; of what httpx would add, these requests need nothing."""
@@ -199,11 +211,7 @@ def _http_client(longest: int) -> Any:
         async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
             """Send the request and read all of the answer; errors are aiohttp's."""
             if self._session is None:
-                self._session = aiohttp.ClientSession(
-                    # How many run at once is the engine's business.
-                    connector=aiohttp.TCPConnector(limit=0, ssl=httpx2.create_ssl_context()),
-                    timeout=aiohttp.ClientTimeout(total=None),
-                )
+                raise RuntimeError("the client is not open")
             url = request.extensions["url"]
             async with self._session.request(
                 request.method,

@@ -169,6 +169,9 @@ class ScriptedWorker:
         self._script = read_script(provider.file)
         self._timeout = provider.timeout_s
 
+    async def open(self) -> None:
+        """Nothing to make ready."""
+
     async def call(self, call: Call) -> Reply:
         """What the script says, after its delay."""
         start = time.perf_counter()
