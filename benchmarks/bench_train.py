@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks._late import judgments, passages, questions
 from benchmarks._measure import Row, interleaved, row
@@ -63,7 +63,31 @@ def measure(quick: bool = False) -> list[Row]:
             )
         ]
         made.append(_wrapping(root, rows, steps, rounds, facts))
+        made += _bfloat16(root, rows, steps, rounds, facts)
     return made
+
+
+def _bfloat16(
+    root: Path, rows: list[Row6], steps: int, rounds: int, facts: dict[str, Any]
+) -> list[Row]:
+    """What bfloat16 adds, where the processor gains by it."""
+    from polyray.models.device import WORTHWHILE, probe_bfloat16
+
+    gain = probe_bfloat16()
+    if gain < WORTHWHILE:
+        return []
+    half = partial(_speed, partial(_ours, root / "half", rows, steps, "bfloat16"))
+    whole = partial(_speed, partial(_ours, root / "bare", rows, steps))
+    return [
+        row(
+            "training a student, bfloat16",
+            interleaved(half, whole, rounds, warm_up=False),
+            None,
+            other="the same loop in float32",
+            unit="examples/s",
+            **facts | {"precision": "bfloat16", "probe": round(gain, 2)},
+        )
+    ]
 
 
 def _wrapping(root: Path, rows: list[Row6], steps: int, rounds: int, facts: dict[str, Any]) -> Row:
@@ -107,7 +131,7 @@ def _examples(count: int) -> list[Row6]:
     return made
 
 
-def _settings(steps: int) -> Any:
+def _settings(steps: int, precision: Literal["float32", "bfloat16"] = "float32") -> Any:
     from polyray.training.settings import TrainingSettings
 
     return TrainingSettings(
@@ -116,7 +140,7 @@ def _settings(steps: int) -> Any:
         learning_rate=1e-5,
         query_maxlen=QUERY_TOKENS,
         doc_maxlen=PASSAGE_TOKENS,
-        precision="float32",
+        precision=precision,
         log_every=1,
         save_every=10_000,
         clip_norm=2.0,
@@ -131,7 +155,12 @@ def _student() -> Any:
     )
 
 
-def _ours(folder: Path, rows: list[Row6], steps: int) -> list[float]:
+def _ours(
+    folder: Path,
+    rows: list[Row6],
+    steps: int,
+    precision: Literal["float32", "bfloat16"] = "float32",
+) -> list[float]:
     """Moments at which each step was done."""
     from polyray.training.loop import train
 
@@ -139,7 +168,7 @@ def _ours(folder: Path, rows: list[Row6], steps: int) -> list[float]:
     moments: list[float] = []
     train(
         _student(),
-        _settings(steps),
+        _settings(steps, precision),
         rows,
         folder,
         report=lambda line: moments.append(time.perf_counter()) if "loss" in line else None,

@@ -18,6 +18,7 @@ from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import resolve
 from polyray.languages import check_codes
+from polyray.models.device import precision_notes
 from polyray.progress import Progress
 from polyray.retrieve.build import Built, open_store
 from polyray.retrieve.builder import Builder
@@ -100,6 +101,7 @@ def run_index(config: IndexConfig) -> Indexed:
             facts[system.name] = {**built.retriever.describe(), **built.facts}
             if cut := built.facts.get("index.truncated"):
                 notes.append(f"{system.name}: {cut} passages longer than the model reads, cut")
+    notes += precision_notes(facts.items())
     columns = ["system", "kind", "documents", "passages", "vectors", "seconds", "folder"]
     table = Table(columns, rows, f"{config.name}: indexes", ids=("folder",))
     table.write(experiment.folder / "tables", "indexes")

@@ -20,6 +20,7 @@ from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import atomic_path, resolve, write_json
 from polyray.languages import check_codes
+from polyray.models.device import precision_notes
 from polyray.progress import Progress
 from polyray.retrieve.settings import Workers
 from polyray.training.examples import Examples, ExampleSource
@@ -105,6 +106,7 @@ def run_teach(config: TeachConfig) -> Taught:
     facts |= {"teacher": report.facts(), "read": done}
     if cut := done["truncated"]:
         notes.append(f"teacher: {cut} of {done['texts']} texts longer than the model reads, cut")
+    notes += precision_notes([("teacher", {"precision": teacher.precision})])
     facts["seconds"] = round(time.perf_counter() - start, 3)
     _publish(scores, experiment.output / config.name / NAME)
     table = report.table(config.name)

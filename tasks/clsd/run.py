@@ -13,6 +13,7 @@ from polyray.evaluation.tables import Table
 from polyray.experiment import Experiment
 from polyray.files import resolve, sha256_of
 from polyray.indexes.sentences import SentenceVectors, encode_sentences
+from polyray.models.device import precision_notes
 from polyray.models.settings import EncoderSettings
 from polyray.progress import Progress
 from tasks.clsd.config import ClsdConfig, ClsdEncoder, Mode
@@ -53,6 +54,12 @@ class ClsdResult:
     scores: list[ClsdScore]
     tables: list[Table]
     encoded_shards: int
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the tables has to know."""
+        described = ((score.encoder, score.encoder_facts["encoder"]) for score in self.scores)
+        return precision_notes(described)
 
 
 def run_clsd(config: ClsdConfig) -> ClsdResult:

@@ -13,6 +13,7 @@ from polyray.collections.query_sources import place
 from polyray.collections.store import DocumentStore
 from polyray.evaluation.measures import Evaluation, evaluate, parse_measures
 from polyray.evaluation.tables import Table
+from polyray.models.device import precision_notes
 from polyray.progress import Progress
 from polyray.records import Qrel, Query
 from polyray.retrieve.build import Built
@@ -64,7 +65,7 @@ class MqirResult:
             for kind, what in (("queries", "queries"), ("index", "passages")):
                 if count := score.facts.get(f"{kind}.truncated"):
                     found.append(f"{where}: {count} {what} longer than the model reads, cut")
-        return found
+        return found + precision_notes((score.system, score.described) for score in self.scores)
 
 
 def run_mqir(config: MqirConfig) -> MqirResult:

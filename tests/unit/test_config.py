@@ -49,6 +49,27 @@ def test_every_config_in_the_repository_validates() -> None:
     assert kinds == set(models)
 
 
+def test_configs_whose_figures_are_published_give_them_on_every_machine() -> None:
+    """The precision is not left to what a processor is good at."""
+    studies = [QUICKSTART, *sorted((ROOT / "configs" / "mqir").glob("ntrex*.yaml"))]
+    chosen = {
+        (path.name, system.name): system.precision
+        for path in studies
+        for system in load_config(path, [], MqirConfig).systems
+        if system.kind in ("dense", "late")
+    }
+    sentences = [ROOT / "configs" / "distractors" / "measure_wmt19.yaml"]
+    sentences += sorted((ROOT / "configs" / "clsd").glob("*.yaml"))
+    chosen |= {
+        (path.name, encoder.name): encoder.encoder.precision
+        for path in sentences
+        for encoder in load_config(path, [], ClsdConfig).encoders
+        if not encoder.name.startswith("use-")  # its graph has a precision of its own
+    }
+    assert len(chosen) > 40
+    assert {each for each, precision in chosen.items() if precision != "float32"} == set()
+
+
 def test_overrides_reach_into_mappings_and_lists() -> None:
     config = load_config(
         QUICKSTART, ["hits=7", "systems.0.k1=1.2", "queries.field=title"], MqirConfig

@@ -7,7 +7,7 @@ import pytest
 
 from polyray.errors import ConfigError, MissingPrerequisite
 from polyray.models.dense import load_encoder
-from polyray.models.device import choose_batch_size
+from polyray.models.device import choose_batch_size, precision_notes
 from polyray.models.packaged import folder_of
 from polyray.models.settings import EncoderSettings, family_of
 
@@ -82,3 +82,16 @@ def test_batch_sizes_by_device() -> None:
     assert choose_batch_size(None, "cpu") == 8
     assert choose_batch_size(None, "cuda:0") == 256
     assert choose_batch_size(3, "cuda") == 3
+
+
+def test_half_precision_is_said_once_for_each_model() -> None:
+    described = [
+        ("e5", {"precision": "bfloat16"}),
+        ("e5", {"precision": "bfloat16"}),
+        ("bm25", {"kind": "bm25"}),
+        ("exact", {"precision": "float32"}),
+        ("use", {"precision": "int8 (dynamic)"}),
+    ]
+    (note,) = precision_notes(described)
+    assert note.startswith("e5: computed in bfloat16")
+    assert "precision: float32" in note

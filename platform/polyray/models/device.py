@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "choose_device",
     "choose_precision",
     "chosen",
+    "precision_notes",
     "probe_bfloat16",
 ]
 
@@ -53,6 +55,20 @@ def choose_precision(wanted: str, device: str) -> str:
     if device.startswith("cuda"):
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
     return "bfloat16" if probe_bfloat16() >= WORTHWHILE else "float32"
+
+
+def precision_notes(described: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """A note for each name whose model, as it describes itself, ran in half precision.
+
+    Figures then differ a little from those of a machine on which float32 was chosen.
+    """
+    found = {name: facts["precision"] for name, facts in described if "precision" in facts}
+    return [
+        f"{name}: computed in {precision}, so that figures differ a little from those of "
+        "precision: float32"
+        for name, precision in found.items()
+        if precision in ("bfloat16", "float16")
+    ]
 
 
 def probe_bfloat16(repeats: int = 5) -> float:
