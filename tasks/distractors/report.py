@@ -84,7 +84,7 @@ def write_report(
     if bars:
         path = folder / "plots" / "similarity.png"
         title = f"{config.name}: distractors by similarity"
-        grouped_bars(path, bars, "percent", title, names=("measure", "bin"))
+        grouped_bars(path, bars, "percent", title, names=("measure", "similarity"))
     _track(experiment, config, figures, usage_metrics(used))
     notes = [
         f"{LANGUAGES[code].name}: {own['short']} sentences with fewer than {config.n} distractors"

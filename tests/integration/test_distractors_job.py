@@ -60,6 +60,32 @@ def test_rules_make_a_set_that_the_clsd_job_reads(tmp_path: Path) -> None:
     ).read_bytes()
 
 
+@pytest.mark.slow
+def test_wmt19_by_rule_gives_the_published_counts(
+    data_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLYRAY_DATA", str(data_root))
+    settings = load_config(
+        ROOT / "configs" / "distractors" / "wmt19_rules.yaml",
+        [f"output={tmp_path / 'runs'}"],
+        DistractorsConfig,
+    )
+    result = run_distractors(settings)
+    file = read_clsd(result.folder / "distractors.csv")
+    published = read_clsd(data_root / "clsd" / "CLSD_wmt2019_adversarial_dataset.csv")
+    assert [row.sentences for row in file.rows] == [row.sentences for row in published.rows]
+    figures = read_json(result.folder / "results.json")["languages"]
+    told = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    said = "makes {:,} German and {:,} French distractors of the 1,473 WMT19 pairs"
+    assert said.format(figures["de"]["made"], figures["fr"]["made"]) in told
+    for code in ("de", "fr"):
+        assert figures[code]["made"] + figures[code]["missing"] == 4 * 1473
+        for row in file.rows:
+            made = [text for text in row.distractors[code] if text]
+            assert row.sentences[code] not in made
+            assert len(set(made)) == len(made)
+
+
 def test_other_pairs_and_one_target(tmp_path: Path) -> None:
     lines = tmp_path / "s.tsv"
     lines.write_text("The man bought 3 houses.\tL'homme a acheté 3 maisons.\n", encoding="utf-8")

@@ -82,6 +82,31 @@ def test_sample(tmp_path: Path) -> None:
     assert any("no tagger" in note for note in result.notes) == (not result.quality.tagger)
 
 
+@pytest.mark.slow
+def test_ntrex_titles_give_the_published_figures(
+    data_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every figure of the README's table, at its one decimal."""
+    monkeypatch.setenv("POLYRAY_DATA", str(data_root))
+    path = ROOT / "configs" / "quality" / "ntrex.yaml"
+    given = load_config(path, [f"output={tmp_path / 'runs'}"], QualityConfig)
+    settings = given.model_copy(
+        update={"queries": given.queries[:1], "token_languages": given.token_languages[:1]}
+    )
+    result = run_quality(settings)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for measure in ("cmi_native", "cmi_max"):
+        for variant in ("native", "mixed"):
+            line = text.split(f"| {measure}, {variant} | ", 1)[1].split("\n", 1)[0]
+            said = [float(cell) for cell in line.rstrip(" |").split(" | ")]
+            found = [
+                mixing(result, "title", code, variant)["mean_all"][measure]
+                for code in settings.languages
+            ]
+            found.append(sum(found) / len(found))
+            assert said == pytest.approx(found, abs=0.051), (measure, variant)
+
+
 def test_a_second_start_tags_nothing_and_ends_with_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
