@@ -21,29 +21,27 @@ VARIANTS = ("native", "mixed", "english")
 
 
 def group_table(scores: Sequence[Score], groups: Groups, measure: str, caption: str) -> Table:
-    """One row a variant and language and one for the mean of each; of each group mean and spread.
+    """One row a variant and group: the seeds' mean in each language, their mean and its spread.
 
-    ``±`` is the standard deviation of the seeds' values (n - 1); a group of one has none.
+    ``±`` is the standard deviation of the seeds' means over the languages (n - 1); a group of one
+    has none.
     """
     values = _values(scores, measure)
+    shown = list(dict.fromkeys(code for _, code, variant in values if variant != "english"))
     rows: list[list[Cell]] = []
     for documents, variant in _targets(scores):
-        languages = [code for where, code, what in values if (where, what) == (documents, variant)]
-        lines = [(code, [code]) for code in languages]
-        if len(languages) > 1:
-            lines.append(("mean", languages))
-        for name_of_line, chosen in lines:
-            row: list[Cell] = [documents, variant, name_of_line]
-            for members in groups.values():
-                of_seeds = [
-                    statistics.mean(values[documents, c, variant][name] for c in chosen)
-                    for name in members
-                ]
-                row.append(statistics.mean(of_seeds))
-                row.append(statistics.stdev(of_seeds) if len(of_seeds) > 1 else None)
-            rows.append(row)
-    spread = [column for name in groups for column in (name, f"{name} ±")]
-    return Table(["documents", "query", "language", *spread], rows, caption)
+        here = {
+            code: of
+            for (where, code, what), of in values.items()
+            if (where, what) == (documents, variant)
+        }
+        for group, members in groups.items():
+            each = {code: statistics.mean(of[m] for m in members) for code, of in here.items()}
+            means = [statistics.mean(of[m] for of in here.values()) for m in members]
+            spread = statistics.stdev(means) if len(means) > 1 else None
+            row: list[Cell] = [documents, variant, group, *map(each.get, shown)]
+            rows.append([*row, statistics.mean(means), spread])
+    return Table(["documents", "query", "group", *shown, "mean", "±"], rows, caption)
 
 
 def paired_tests(scores: Sequence[Score], groups: Groups, measure: str, caption: str) -> Table:

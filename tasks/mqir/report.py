@@ -132,7 +132,7 @@ def _tables(config: MqirConfig, scores: Sequence[Score]) -> dict[str, Table]:
             tables[f"{target}_{short}"] = scenario_table(scores, measure, caption, target)
     for measure in config.measures[:2] if config.groups else ():
         short = measure.replace("@", "_at_")
-        caption = f"{config.name}: {measure}, mean and standard deviation of the seeds"
+        caption = f"{config.name}: {measure}, means of the seeds; ±: their standard deviation"
         tables[f"groups_{short}"] = group_table(scores, config.groups, measure, caption)
         caption = f"{config.name}: {measure}, paired t-tests over topics"
         tables[f"paired_{short}"] = paired_tests(scores, config.groups, measure, caption)

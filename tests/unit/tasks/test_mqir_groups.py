@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,21 +42,32 @@ def scores(variant: str = "native") -> list[Score]:
 
 def test_means_and_spread_over_seeds() -> None:
     table = group_table(scores(), GROUPS, "AP@100", "")
-    assert table.columns == [
-        "documents",
-        "query",
-        "language",
-        "backbone",
-        "backbone ±",
-        "mono",
-        "mono ±",
-    ]
-    de, zh, mean = table.rows
-    assert de[:3] == ["en", "native", "de"]
-    assert de[3:] == [pytest.approx(0.4), None, pytest.approx(0.45), pytest.approx(0.1 / 2**0.5)]
-    assert zh[5] == pytest.approx(0.6)
+    assert table.columns == ["documents", "query", "group", "de", "zh", "mean", "±"]
+    backbone, mono = table.rows
+    assert backbone[:3] == ["en", "native", "backbone"]
+    assert backbone[3:] == [*map(pytest.approx, (0.4, 0.4, 0.4)), None]
+    assert mono[:3] == ["en", "native", "mono"]
+    assert mono[3:5] == [pytest.approx(0.45), pytest.approx(0.6)]
     # The seeds' means over languages, not all values: (0.5 + 0.6) / 2 and (0.4 + 0.6) / 2.
-    assert mean[5:] == [pytest.approx(0.525), pytest.approx(0.05 / 2**0.5)]
+    assert mono[5:] == [pytest.approx(0.525), pytest.approx(0.05 / 2**0.5)]
+
+
+def test_english_queries_are_of_no_language_of_the_table() -> None:
+    english = [
+        replace(score, condition=Condition("en", "en", "english"))
+        for score in scores()
+        if score.condition.language == "de"
+    ]
+    table = group_table([*english, *scores()], GROUPS, "AP@100", "")
+    assert table.columns == ["documents", "query", "group", "de", "zh", "mean", "±"]
+    assert [row[1] for row in table.rows] == ["native", "native", "english", "english"]
+    assert table.rows[3][2:] == [
+        "mono",
+        None,
+        None,
+        pytest.approx(0.45),
+        pytest.approx(0.1 / 2**0.5),
+    ]
 
 
 def test_pairs_are_topics_once_and_those_without_relevant_documents_are_none() -> None:
