@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -20,7 +22,18 @@ if TYPE_CHECKING:
     from polyray.progress import Progress
     from polyray.tracking import Tracker
 
-__all__ = ["LlmWork", "estimate_table", "llm_work", "usage_facts", "usage_metrics", "usage_table"]
+__all__ = [
+    "LlmWork",
+    "estimate_table",
+    "keys_on_the_dashboard",
+    "llm_work",
+    "usage_facts",
+    "usage_metrics",
+    "usage_table",
+]
+
+_JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""What ``ray job submit`` tells the job of itself."""
 
 
 @dataclass
@@ -68,14 +81,30 @@ def llm_work(
     tracking: str | None,
 ) -> Iterator[LlmWork]:
     """Opens a run in MLflow for the calls where one of the ``engines`` asks for traces."""
+    notes = keys_on_the_dashboard(engines)
     if not any(engine.trace for engine in engines):
-        yield LlmWork(store, progress)
+        yield LlmWork(store, progress, notes=notes)
         return
     from polyray.tracking import CONFIG_HASH, Tracker
 
     tags = {CONFIG_HASH: config_hash, "polyray.task": "llm calls"}
     with Tracker(name, f"{name}-{config_hash} LLM calls", tags, tracking) as tracker:
-        yield LlmWork(store, progress, tracker)
+        yield LlmWork(store, progress, tracker, notes=notes)
+
+
+def keys_on_the_dashboard(engines: Sequence[LlmSettings]) -> list[str]:
+    """A note for each key that was submitted in ``env_vars``, which Ray's dashboard shows."""
+    try:
+        config = json.loads(os.environ.get(_JOB_CONFIG, ""))
+        submitted = set(config["runtime_env"]["env_vars"])
+    except (ValueError, KeyError, TypeError):
+        return []
+    named = {getattr(engine.provider, "api_key_env", None) for engine in engines}
+    return [
+        f"{name} came by env_vars of the submitted job, so that Ray's dashboard shows the key: set "
+        "it where Ray is started, or name a file as provider.api_key_file"
+        for name in sorted(named & submitted, key=str)
+    ]
 
 
 def usage_facts(used: Mapping[str, Usage]) -> dict[str, Any]:

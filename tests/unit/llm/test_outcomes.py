@@ -16,6 +16,7 @@ from polyray.llm.outcomes import of_body, of_status
 from polyray.llm.request import Item, messages
 from polyray.llm.settings import Limits, LlmSettings
 from polyray.llm.store import Answer, Ended, Sent, Store, Usage
+from polyray.llm.work import keys_on_the_dashboard
 
 
 @pytest.mark.parametrize(
@@ -143,3 +144,26 @@ def test_the_progress_line_has_rate_cost_and_failures() -> None:
     report.missing, report.failures = {"refusal": 2}, {"rate_limited": 3, "timeout": 1}
     assert report.line() == "3.0 calls/s, $0.0123, 2 missing, 4 calls failed"
     assert Report().line() == "0.0 calls/s"
+
+
+@pytest.mark.parametrize(
+    ("told", "notes"),
+    [
+        ({"runtime_env": {"env_vars": {"MY_KEY": "sk-1", "POLYRAY_DATA": "x"}}}, 1),
+        ({"runtime_env": {"env_vars": {"POLYRAY_DATA": "x"}}}, 0),
+        ({"runtime_env": None, "metadata": {}}, 0),
+        (None, 0),
+    ],
+)
+def test_a_key_that_was_submitted_to_ray_is_told_of(
+    told: object, notes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_JOB_CONFIG_JSON_ENV_VAR", raising=False)
+    if told is not None:
+        monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps(told))
+    provider = {"kind": "openai", "base_url": "http://h/v1", "model": "m", "api_key_env": "MY_KEY"}
+    scripted = {"kind": "scripted", "file": "answers.yaml"}
+    engines = [LlmSettings.model_validate({"provider": each}) for each in (provider, scripted)]
+    found = keys_on_the_dashboard(engines)
+    assert len(found) == notes
+    assert all(note.startswith("MY_KEY came") and "sk-1" not in note for note in found)
