@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -282,6 +282,27 @@ def test_successive_halving_stops_the_worse_one_and_for_good(tmp_path: Path, wor
         assert bad.error == "stopped early: step 1, eval_ndcg_at_10 0.1000"
         assert not (bad.trial.folder / "checkpoints").exists()
         assert again or (good.trial.folder / "checkpoints").exists()
+
+
+def test_a_trial_whose_end_comes_before_its_last_report_was_read_ends(
+    tmp_path: Path, workers: None
+) -> None:
+    """Ray's own TuneReportCallback stops for good here: Tune reads each report late."""
+    from ray.tune.schedulers import FIFOScheduler
+
+    class Slow(FIFOScheduler):
+        read: ClassVar[list[float]] = []
+
+        def on_trial_result(self, controller: Any, trial: Any, result: Any) -> str:
+            self.read.append(result["step"])
+            if result["step"] == 3.0:
+                time.sleep(3)
+            return str(super().on_trial_result(controller, trial, result))
+
+    trial = Measured("quick", tmp_path / "quick", 0.9)
+    (result,) = run_trials([trial], Trainers(cpus=1), scheduler=Slow(), metric="eval_ndcg_at_10")
+    assert result.trained is not None
+    assert Slow.read[:6] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
 
 
 def test_both_forms_hold_the_trained_model_and_colbert_ai_scores_alike(

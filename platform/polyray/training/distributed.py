@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ FAILED = "failed.json"
 STOPPED = "stopped.json"
 START_S = 600
 """Seconds for a trial's workers to start; on a busy machine Ray's own 60 are too few."""
+_LOOK_S = 0.2
+"""Seconds between two looks at what a trial's workers report, and at whether they are done."""
 WAITING = 1 << 20
 """Bytes that a trial asks for itself: it waits for its workers, which take the processors."""
 
@@ -110,13 +113,13 @@ def _fit(trial: Trial, trainers: Trainers) -> None:
     from ray.train.torch import TorchConfig, TorchTrainer
 
     on_gpu, cpus = _resources(trainers)
-    callbacks = _tune_callbacks()
     os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(START_S))
     # It would tell workers of a node's coming end, and takes a process a trial; whole checkpoints
     # are what a trial goes on from.
     os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
     (trial.folder / "ray").mkdir(parents=True, exist_ok=True)
-    with _quiet_train():
+
+    def fit(callbacks: list[Any]) -> None:
         TorchTrainer(
             _Worker(trial, None if on_gpu else cpus),
             scaling_config=ScalingConfig(
@@ -132,6 +135,12 @@ def _fit(trial: Trial, trainers: Trainers) -> None:
                 callbacks=callbacks,
             ),
         ).fit()
+
+    with _quiet_train():
+        if _in_tune():
+            _passed_to_tune(fit)
+        else:
+            fit([])
 
 
 class _Worker:
@@ -167,14 +176,51 @@ def _resources(trainers: Trainers) -> tuple[bool, int]:
     return on_gpu, cpus
 
 
-def _tune_callbacks() -> list[Any]:
+def _in_tune() -> bool:
     from ray.tune.trainable.trainable_fn_utils import _in_tune_session
 
-    if not _in_tune_session():
-        return []
-    from ray.tune.integration.ray_train import TuneReportCallback
+    return bool(_in_tune_session())
 
-    return [TuneReportCallback()]
+
+def _passed_to_tune(fit: Callable[[list[Any]], None]) -> None:
+    """Run ``fit`` in a thread of its own; this one reports to Tune what the workers report.
+
+    With Ray's TuneReportCallback two threads report, the trial's and one of Tune's own: where the
+    trial's end comes before the last report has been read, that one is lost, or each waits for the
+    other for ever.
+    """
+    from ray import tune
+    from ray.train import UserCallback
+    from ray.util.queue import Empty, Queue
+
+    # Of one place: training does not run ahead of what Tune has read and may stop.
+    lines = Queue(1, actor_options={"num_cpus": 0})
+    failed: list[BaseException] = []
+
+    class Passed(UserCallback):
+        def after_report(self, run_context: Any, metrics: Any, checkpoint: Any) -> None:
+            lines.put(metrics[0])
+
+    def work() -> None:
+        try:
+            fit([Passed()])
+        except BaseException as error:
+            failed.append(error)
+
+    worker = threading.Thread(target=work, name="polyray-fit", daemon=True)
+    worker.start()
+    while True:
+        over = not worker.is_alive()
+        try:
+            line = lines.get(timeout=_LOOK_S)
+        except Empty:
+            if over:
+                break
+        else:
+            tune.report(line)
+    lines.shutdown()
+    if failed:
+        raise failed[0]
 
 
 @contextmanager
