@@ -13,6 +13,7 @@ __all__ = [
     "Pairs",
     "ParseError",
     "is_refusal",
+    "is_rule",
     "json_values",
     "members",
     "without_fences",
@@ -38,6 +39,7 @@ _CLOSE = re.compile(
 _CHANNEL = re.compile(r"<\|channel\|>[ \t]*(?P<name>\w+)[^<]{0,200}<\|message\|>")
 _CONTROL = re.compile(r"<\|(?:start|end|return|message|channel|call)\|>")
 _FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
+_OPENED = re.compile(r"[\[{]")
 _REFUSALS = (
     r"i(?:['’]m| am) (?:sorry|unable|not able)|i (?:can(?:['’]?t|not)|cannot|won['’]t)|sorry|"
     r"as an ai|i must decline|unfortunately,? i|"
@@ -50,6 +52,7 @@ _REFUSALS = (
     r"متأسف|متاسف|نمی[‌ ]?توانم|عذر|آسف|لا (?:أ|ا)ستطيع|لا يمكنني"
 )
 _REFUSAL = re.compile(rf"^[\W_]*(?:{_REFUSALS})", re.IGNORECASE)
+_RULE = re.compile(r"[|:\s-]*")
 
 
 class ParseError(PolyrayError):
@@ -91,6 +94,11 @@ def without_fences(text: str) -> str:
     return _FENCE.sub("", text)
 
 
+def is_rule(line: str) -> bool:
+    """Whether a line is blank, or rules off the header of a Markdown table."""
+    return _RULE.fullmatch(line) is not None
+
+
 class Pairs(dict[str, Any]):
     """A JSON object that remembers keys given twice."""
 
@@ -117,7 +125,7 @@ def json_values(text: str) -> list[Any]:
     decoder = json.JSONDecoder(object_pairs_hook=_pairs)
     at = 0
     tries = 0
-    while tries < 50 and (match := re.compile(r"[\[{]").search(text, at)):
+    while tries < 50 and (match := _OPENED.search(text, at)):
         try:
             value, at = decoder.raw_decode(text, match.start())
         except RecursionError:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from polyray.llm._answers import ParseError, json_values, members, without_thinking
+from polyray.llm._answers import ParseError, is_rule, json_values, members, without_thinking
 
 __all__ = ["parse_ratings"]
 
@@ -59,7 +59,6 @@ _OPTIONS = re.compile(
 )
 _NEXT_LINE = re.compile(rf"\s*[-*•]?[ \t]*[*_]*\d(?!\d?[.)]?[*_\s]*{_OTHER})", re.IGNORECASE)
 _FIELD = re.compile(r"accuracy|fluency", re.IGNORECASE)
-_SEPARATOR_ROW = re.compile(r"[|:\s-]+")
 
 
 def parse_ratings(content: str | None) -> dict[str, int]:
@@ -126,7 +125,7 @@ def _table(text: str) -> dict[str, list[Any]]:
     rows = [
         [cell.strip(" \t*_`\"'") for cell in line.strip().strip("|").split("|")]
         for line in text.splitlines()
-        if "|" in line and not _SEPARATOR_ROW.fullmatch(line)
+        if "|" in line and not is_rule(line)
     ]
     names = [[_field_of(cell) for cell in row] for row in rows]
     header = next((at for at, row in enumerate(names) if set(_FIELDS) <= set(row)), None)

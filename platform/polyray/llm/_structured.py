@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from polyray.llm._answers import json_values, members
+from polyray.llm._answers import is_rule, json_values, members
 from polyray.llm._items import comparable, likeness
 
 __all__ = ["blocks", "json_lists", "quoted_list", "table"]
@@ -30,7 +30,6 @@ _BLOCK = re.compile(
     r"(?:[_-]?\d{1,3})?)(?:\s[^<>]{0,200})?>(?P<inner>[^<]*(?:<(?!/?(?P=tag)\b)[^<]*)*)</(?P=tag)\s*>",
     re.IGNORECASE,
 )
-_SEPARATOR_ROW = re.compile(r"[|:\s-]+")
 
 
 class Candidate(NamedTuple):
@@ -147,7 +146,7 @@ def table(lines: list[str], original: str) -> tuple[list[str], int]:
     for at, line in enumerate(lines):
         if not line.startswith("|"):
             continue
-        if _SEPARATOR_ROW.fullmatch(line):
+        if is_rule(line):
             header = header or len(rows) == 1
             continue
         rows.append([cell.strip() for cell in line.strip("|").split("|")])

@@ -11,6 +11,7 @@ from polyray.llm._answers import (
     INVISIBLE,
     ParseError,
     is_refusal,
+    is_rule,
     json_values,
     members,
     without_fences,
@@ -232,7 +233,7 @@ def _of_lines(text: str, tokens: Sequence[str], known: frozenset[str]) -> list[l
 
 def _full_lines(text: str) -> list[str]:
     lines = re.sub(rf"[{INVISIBLE}]", "", without_fences(text)).splitlines()
-    return [line.strip() for line in lines if not re.fullmatch(r"[|:\s-]*", line)]
+    return [line.strip() for line in lines if not is_rule(line)]
 
 
 def _parts(row: str) -> list[str]:
@@ -265,14 +266,13 @@ def _entries(
     said = ""
     for line in lines:
         body = line.strip("|").strip() if line.startswith("|") else line
+        plain = _BULLET.sub("", body, count=1)
         number: int | None = None
-        if numbered:
-            match = _COUNTER.match(_BULLET.sub("", body, count=1))
-            if match is not None:
-                number = int(match["number"])
-                body = _BULLET.sub("", body, count=1)[match.end() :].strip("| \t")
-        else:
-            body = _BULLET.sub("", body, count=1)
+        if not numbered:
+            body = plain
+        elif (match := _COUNTER.match(plain)) is not None:
+            number = int(match["number"])
+            body = plain[match.end() :].strip("| \t")
         entry = _entry(body, known)
         if entry is None or (not found and _bare(entry.tag) in ("tag", "language", "label")):
             said = line if not found else said

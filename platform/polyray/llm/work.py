@@ -103,7 +103,7 @@ def keys_on_the_dashboard(engines: Sequence[LlmSettings]) -> list[str]:
     return [
         f"{name} came by env_vars of the submitted job, so that Ray's dashboard shows the key: set "
         "it where Ray is started, or name a file as provider.api_key_file"
-        for name in sorted(named & submitted, key=str)
+        for name in sorted(submitted & named)
     ]
 
 

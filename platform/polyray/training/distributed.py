@@ -111,6 +111,7 @@ def run_trial(
 def _fit(trial: Trial, trainers: Trainers) -> None:
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.tune.trainable.trainable_fn_utils import _in_tune_session
 
     on_gpu, cpus = _resources(trainers)
     os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(START_S))
@@ -137,7 +138,7 @@ def _fit(trial: Trial, trainers: Trainers) -> None:
         ).fit()
 
     with _quiet_train():
-        if _in_tune():
+        if _in_tune_session():
             _passed_to_tune(fit)
         else:
             fit([])
@@ -174,12 +175,6 @@ def _resources(trainers: Trainers) -> tuple[bool, int]:
                 f"{total.get(name, 0):g}"
             )
     return on_gpu, cpus
-
-
-def _in_tune() -> bool:
-    from ray.tune.trainable.trainable_fn_utils import _in_tune_session
-
-    return bool(_in_tune_session())
 
 
 def _passed_to_tune(fit: Callable[[list[Any]], None]) -> None:
